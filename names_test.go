@@ -17,12 +17,14 @@ import (
 // mean the same everywhere and stand in shared.
 const maxPackages = 3
 
-// shared are one-word names of methods that mean the same in all packages: Go's own, those of
-// containers, and terms of the field.
+// shared are one-word names of methods that mean the same in all packages: Go's own (all for
+// iterators, len, read, string), those of containers (has, pop, push), those of one interface with
+// many implementations (agent of traffic patterns, fire of what a timer calls), and terms of the
+// field (arm of timers and completion queues, phase of connections, wait of processes).
 var shared = strings.Fields(`
 active add address append arrive attach busy bytes check close complete connect control
 count counters decode delay deliver describe destroy disarm discard dispatch done drain
-drop empty enqueue err error event fail find first flow flush free gauges get head
+drop empty enqueue err error event fail find first flow flush free gauges get has
 header init interval key len less limit lines link list listen load message name names
 new next now open parse path payload peer poll pop port prefetch probe progress push
 queue rate read ready receive received record register release remove report request

@@ -15,7 +15,7 @@ import (
 
 // completeLabs offers the existing labs.
 func completeLabs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	labs, err := netnslab.List()
+	labs, err := netnslab.ListLabs()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

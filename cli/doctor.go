@@ -25,7 +25,7 @@ The exit code is 0 if labs can run and 1 if something that they need is missing.
 		RunE: func(c *cobra.Command, args []string) error {
 			o := doctor.Options{Quick: quick}
 			if inside {
-				return doctor.Inside(c.Context(), o, stdout)
+				return doctor.RunInside(c.Context(), o, stdout)
 			}
 			if len(args) == 1 {
 				var err error

@@ -54,10 +54,10 @@ func labsToEnd(name string, all bool) ([]netnslab.Info, error) {
 	case name != "" && all:
 		return nil, badInput(fmt.Errorf("both --all and the lab %s are given: give one", name))
 	case name != "":
-		i, err := netnslab.Find(name)
+		i, err := netnslab.FindLab(name)
 		return []netnslab.Info{i}, err
 	}
-	labs, err := netnslab.List()
+	labs, err := netnslab.ListLabs()
 	switch {
 	case err != nil || all:
 		return labs, err
@@ -79,7 +79,7 @@ const (
 // down ends one lab: with a request, else with SIGTERM, else with SIGKILL.
 func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	if !i.Running {
-		if err := netnslab.Sweep(i.Name); err != nil {
+		if err := netnslab.SweepLab(i.Name); err != nil {
 			return err
 		}
 		printf("removed what lab %s had left behind when it crashed\n", i.Name)
@@ -112,7 +112,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 			break
 		}
 	}
-	if err := netnslab.Sweep(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) {
+	if err := netnslab.SweepLab(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) {
 		return err
 	}
 	return nil
@@ -139,7 +139,7 @@ func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 // waitForOwnerEnd waits until a lab's owner has ended and reports whether it has.
 func waitForOwnerEnd(i netnslab.Info, wait time.Duration) bool {
 	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		now, err := netnslab.Find(i.Name)
+		now, err := netnslab.FindLab(i.Name)
 		if err != nil || !now.Running || now.PID != i.PID {
 			return true
 		}

@@ -122,7 +122,7 @@ func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, di
 	if err != nil {
 		dir = "/" // the directory has been removed
 	}
-	status, err := netnslab.Exec(info.Name, host, netnslab.Program{Argv: argv, Dir: dir, KernelRDMA: kernelRDMA})
+	status, err := netnslab.ExecProgram(info.Name, host, netnslab.Program{Argv: argv, Dir: dir, KernelRDMA: kernelRDMA})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &exitError{exitNotFound, err}

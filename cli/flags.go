@@ -84,13 +84,13 @@ func (n whole[T]) Type() string { return "number" }
 // Set reads a whole number.
 func (n whole[T]) Set(text string) error {
 	v, err := strconv.ParseUint(text, 0, 64)
-	most := uint64(math.MaxUint64)
+	maxValue := uint64(math.MaxUint64)
 	if T(0)-1 < 0 { // T is int
-		most = math.MaxInt
+		maxValue = math.MaxInt
 	}
 	switch {
-	case errors.Is(err, strconv.ErrRange) || v > most:
-		return fmt.Errorf("%s is too large: give at most %d", text, most)
+	case errors.Is(err, strconv.ErrRange) || v > maxValue:
+		return fmt.Errorf("%s is too large: give at most %d", text, maxValue)
 	case err != nil:
 		return fmt.Errorf("%q is not a whole number of at least 0", text)
 	}

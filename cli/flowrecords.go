@@ -94,8 +94,8 @@ func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording,
 	return r, nil
 }
 
-// Put implements records.Sink.
-func (r *flowRecording) Put(x *records.Record) error { return r.sink.Put(x) }
+// PutRecord implements records.Sink.
+func (r *flowRecording) PutRecord(x *records.Record) error { return r.sink.PutRecord(x) }
 
 // Close writes the remaining records and closes the file. No record may follow.
 func (r *flowRecording) Close() error {

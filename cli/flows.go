@@ -87,7 +87,7 @@ func flowsOf(p *plan.Plan, until units.Time) (iter.Seq[pattern.Flow], error) {
 	}
 	var all []iter.Seq[pattern.Flow]
 	for i := range p.Traffic {
-		all = append(all, pattern.Play(p.Traffic[i].Pattern, until))
+		all = append(all, pattern.PlayFlows(p.Traffic[i].Pattern, until))
 	}
 	return func(yield func(pattern.Flow) bool) {
 		for _, f := range all {

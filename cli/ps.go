@@ -46,7 +46,7 @@ func newPs() *cobra.Command {
 
 // psAll lists labs, running and crashed.
 func psAll(asJSON bool) error {
-	labs, err := netnslab.List()
+	labs, err := netnslab.ListLabs()
 	if err != nil {
 		return err
 	}

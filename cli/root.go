@@ -163,7 +163,7 @@ func labOf(args []string, flag string) (string, error) {
 // findLab finds the running lab of that name, or the only one.
 func findLab(name string) (netnslab.Info, error) {
 	if name != "" {
-		info, err := netnslab.Find(name)
+		info, err := netnslab.FindLab(name)
 		if err != nil {
 			return info, err
 		}
@@ -172,7 +172,7 @@ func findLab(name string) (netnslab.Info, error) {
 		}
 		return info, nil
 	}
-	all, err := netnslab.List()
+	all, err := netnslab.ListLabs()
 	if err != nil {
 		return netnslab.Info{}, err
 	}

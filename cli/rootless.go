@@ -130,7 +130,7 @@ func runInside(ctx context.Context, c *exec.Cmd, what, lab string) error {
 		return &exitError{exit.ExitCode(), errors.New("")} // the child has said why
 	}
 	if err != nil {
-		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, leftover(netnslab.Sweep(lab)))
+		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, leftover(netnslab.SweepLab(lab)))
 	}
 	return nil
 }

@@ -369,8 +369,8 @@ func statusLine(last, now *report.Sample) string {
 	l := &now.Timing.Lateness
 	elapsed := fmt.Sprintf("%4.0fs", now.Emulated.Seconds())
 	if now.Dilation > 1 {
-		elapsed = fmt.Sprintf("%ss (dilation %d)", units.Digits(now.Emulated.Seconds(), 3), now.Dilation)
+		elapsed = fmt.Sprintf("%ss (dilation %d)", units.FormatDigits(now.Emulated.Seconds(), 3), now.Dilation)
 	}
 	return fmt.Sprintf("%s %9s  marked %d  dropped %d  late p99 %s, %s>%v  cpu %.2f", elapsed, report.Rate(rate),
-		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), units.Percent(float64(l.Share), 2), l.Limit, now.Timing.CPU)
+		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), units.FormatPercent(float64(l.Share), 2), l.Limit, now.Timing.CPU)
 }

@@ -40,25 +40,25 @@ type Flight struct {
 	lost     []*packet.Packet // cut, unless the sender recalled some (Inbox.FreeLostPackets)
 }
 
-func (f *Flight) empty() bool { return f.order.Len() == 0 && !f.disorder }
+func (f *Flight) isEmpty() bool { return f.order.Len() == 0 && !f.disorder }
 
-// put adds an in-order packet: it never arrives before its predecessor. The packet
+// putPacket adds an in-order packet: it never arrives before its predecessor. The packet
 // itself is not touched: it has long left the processor's cache, and its sender may
 // still recall it.
-func (f *Flight) put(at units.Time, p *packet.Packet) {
+func (f *Flight) putPacket(at units.Time, p *packet.Packet) {
 	at = max(at, f.arrival)
 	f.arrival = at
 	f.order.Push(arrival{at, p})
-	if f.order.Len() == 1 && (!f.disorder || at < f.timer.Due()) {
+	if f.order.Len() == 1 && (!f.disorder || at < f.timer.DueTime()) {
 		f.timer.Arm(at)
 	}
 }
 
 // putLate adds a packet that arrives at its own time, whatever the order.
 func (f *Flight) putLate(p *packet.Packet) {
-	f.late.push(p)
+	f.late.pushPacket(p)
 	f.disorder = true
-	if p.At < f.timer.Due() {
+	if p.At < f.timer.DueTime() {
 		f.timer.Arm(p.At)
 	}
 }
@@ -70,17 +70,17 @@ func (f *Flight) receiveMessage(l *message) {
 	case l.packet == nil:
 		f.recallLast(int(l.at))
 	case int8(l.sent.epoch-f.epoch) < 0:
-		f.lose(l.packet)
+		f.losePacket(l.packet)
 	case l.sent.overtake:
 		f.putLate(l.packet)
 	default:
-		f.put(l.at, l.packet)
+		f.putPacket(l.at, l.packet)
 	}
 }
 
-// lose drops a packet that was in flight when the link went down. If the sender may
+// losePacket drops a packet that was in flight when the link went down. If the sender may
 // still recall it, settle decides later.
-func (f *Flight) lose(p *packet.Packet) {
+func (f *Flight) losePacket(p *packet.Packet) {
 	if f.inbox == nil {
 		f.cutCount++
 		f.pool.Free(p)
@@ -110,24 +110,24 @@ func (f *Flight) recallLast(n int) {
 		f.lost = f.lost[:len(f.lost)-n]
 		return
 	}
-	f.recall(n)
+	f.removeLast(n)
 }
 
 // Fire delivers the packet whose last bit arrives now.
 func (f *Flight) Fire(now units.Time) {
 	if f.disorder {
-		f.deliver(now, f.takeLate())
+		f.deliverPacket(now, f.takeLate())
 		return
 	}
 	p := f.order.First().packet
 	f.order.DropFirst()
 	if f.order.Len() == 0 {
-		f.deliver(now, p)
+		f.deliverPacket(now, p)
 		return
 	}
 	next := *f.order.First()
 	next.packet.Prefetch(f.reads)
-	f.deliver(now, p)
+	f.deliverPacket(now, p)
 	// A delivered packet may have brought the link down.
 	if f.order.Len() > 0 && *f.order.First() == next {
 		f.timer.Arm(next.at)
@@ -145,28 +145,28 @@ func (f *Flight) Prefetch() {
 	}
 }
 
-func (f *Flight) deliver(now units.Time, p *packet.Packet) {
+func (f *Flight) deliverPacket(now units.Time, p *packet.Packet) {
 	p.At, p.Next = now, nil
 	f.delivered++
-	f.to.Receive(now, p)
+	f.to.ReceivePacket(now, p)
 }
 
 // takeLate removes the next packet when some may overtake.
 func (f *Flight) takeLate() *packet.Packet {
 	var p *packet.Packet
-	if l := f.late.peek(); f.order.Len() == 0 || l.At < f.order.First().at {
-		p = f.late.pop()
+	if l := f.late.peekPacket(); f.order.Len() == 0 || l.At < f.order.First().at {
+		p = f.late.popPacket()
 	} else {
 		p = f.order.First().packet
 		f.order.DropFirst()
 	}
-	f.disorder = f.late.len() > 0
+	f.disorder = f.late.length() > 0
 	next := units.Never
 	if f.order.Len() > 0 {
 		next = f.order.First().at
 	}
 	if f.disorder {
-		next = min(next, f.late.peek().At)
+		next = min(next, f.late.peekPacket().At)
 	}
 	if next != units.Never {
 		f.timer.Arm(next)
@@ -174,9 +174,9 @@ func (f *Flight) takeLate() *packet.Packet {
 	return p
 }
 
-// cut drops the packets that were sent before the link went down. Later ones may
+// cutInFlight drops the packets that were sent before the link went down. Later ones may
 // already be there if the sender's engine is ahead.
-func (f *Flight) cut() {
+func (f *Flight) cutInFlight() {
 	f.epoch++
 	order, late := f.order, f.late
 	f.order, f.late, f.arrival, f.disorder = queue.FIFO[arrival]{}, lateQueue{}, 0, false
@@ -190,8 +190,8 @@ func (f *Flight) cut() {
 	}
 }
 
-// recall removes the last n in-order packets.
-func (f *Flight) recall(n int) {
+// removeLast removes the last n in-order packets.
+func (f *Flight) removeLast(n int) {
 	f.order.DropLast(n)
 	f.arrival = 0
 	if f.order.Len() > 0 {

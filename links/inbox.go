@@ -23,28 +23,28 @@ func NewInbox(agenda *sim.Agenda, number int) *Inbox {
 	return &Inbox{first: units.Never, agenda: agenda, number: number}
 }
 
-// put adds a message. A recall is not urgent: the process reads it before it reaches
+// putMessage adds a message. A recall is not urgent: the process reads it before it reaches
 // any of the recalled packets.
-func (in *Inbox) put(l message) {
+func (in *Inbox) putMessage(l message) {
 	in.messages = append(in.messages, l)
 	if l.packet != nil && l.at < in.first {
 		in.first = l.at
-		in.agenda.Lower(in.number, l.at)
+		in.agenda.LowerTime(in.number, l.at)
 	}
 }
 
-// Waiting returns the number of messages.
-func (in *Inbox) Waiting() int { return len(in.messages) }
+// WaitingMessages returns the number of messages.
+func (in *Inbox) WaitingMessages() int { return len(in.messages) }
 
-// Prefetch prefetches the flights that Land will hand messages to. It has no other effect.
+// Prefetch prefetches the flights that DeliverMessages will hand messages to. It has no other effect.
 func (in *Inbox) Prefetch() {
 	for i := range in.messages {
-		prefetch.Head(in.messages[i].to, FarSize)
+		prefetch.PrefetchHead(in.messages[i].to, FarSize)
 	}
 }
 
-// Land hands the messages to their flights. The process calls it.
-func (in *Inbox) Land() {
+// DeliverMessages hands the messages to their flights. The process calls it.
+func (in *Inbox) DeliverMessages() {
 	for i := range in.messages {
 		l := &in.messages[i]
 		l.to.receiveMessage(l)
@@ -52,8 +52,8 @@ func (in *Inbox) Land() {
 	in.messages, in.first = in.messages[:0], units.Never
 }
 
-// Shrink releases the memory of messages that have been read. It is called between runs.
-func (in *Inbox) Shrink() {
+// ReleaseMemory releases the memory of messages that have been read. It is called between runs.
+func (in *Inbox) ReleaseMemory() {
 	if len(in.messages) == 0 {
 		in.messages = nil
 	}
@@ -63,7 +63,7 @@ func (in *Inbox) Shrink() {
 // all messages sent by then have arrived: before that, a sender may still recall some
 // of the packets.
 func (in *Inbox) FreeLostPackets() {
-	in.Land()
+	in.DeliverMessages()
 	for _, f := range in.cut {
 		f.freeLostPackets()
 	}
@@ -86,7 +86,7 @@ type envelope struct {
 	message
 }
 
-func (o *Outbox) put(to *Inbox, l message) {
+func (o *Outbox) putMessage(to *Inbox, l message) {
 	half := append(o.halves[o.half], envelope{})
 	p := &half[len(half)-1]
 	p.to, p.message = to, l
@@ -96,15 +96,15 @@ func (o *Outbox) put(to *Inbox, l message) {
 	}
 }
 
-// Begin makes the sender write to a half, 0 or 1, from now on.
-func (o *Outbox) Begin(half int) { o.half, o.first = half, units.Never }
+// BeginHalf makes the sender write to a half, 0 or 1, from now on.
+func (o *Outbox) BeginHalf(half int) { o.half, o.first = half, units.Never }
 
-// First returns the earliest arrival among the messages sent since Begin, units.Never
+// FirstArrival returns the earliest arrival among the messages sent since BeginHalf, units.Never
 // if there is none.
-func (o *Outbox) First() units.Time { return o.first }
+func (o *Outbox) FirstArrival() units.Time { return o.first }
 
-// Shrink releases the memory of delivered messages. It is called between runs.
-func (o *Outbox) Shrink() {
+// ReleaseMemory releases the memory of delivered messages. It is called between runs.
+func (o *Outbox) ReleaseMemory() {
 	for i := range o.halves {
 		if len(o.halves[i]) == 0 {
 			o.halves[i] = nil
@@ -112,11 +112,11 @@ func (o *Outbox) Shrink() {
 	}
 }
 
-// Deliver empties a half into the inboxes. The receiver calls it.
-func (o *Outbox) Deliver(half int) {
+// DeliverHalf empties a half into the inboxes. The receiver calls it.
+func (o *Outbox) DeliverHalf(half int) {
 	all := o.halves[half]
 	for i := range all {
-		all[i].to.put(all[i].message)
+		all[i].to.putMessage(all[i].message)
 	}
 	o.halves[half] = all[:0]
 }

@@ -21,7 +21,7 @@ type apart struct {
 	got    []landed
 }
 
-func (a *apart) Receive(now units.Time, p *packet.Packet) {
+func (a *apart) ReceivePacket(now units.Time, p *packet.Packet) {
 	a.got = append(a.got, landed{now, p.ID, false})
 	a.pool.Free(p)
 }
@@ -32,10 +32,10 @@ func newApart(workers int) *apart {
 	a.inbox = NewInbox(a.agenda, 1)
 	if workers > 1 {
 		a.outbox = &Outbox{}
-		a.outbox.Begin(0)
+		a.outbox.BeginHalf(0)
 	}
-	a.link = new(Link).Init(new(Flight), End{&near, &a.pool}, End{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
-	a.link.Join(a.inbox, a.outbox)
+	a.link = new(Link).InitLink(new(Flight), End{&near, &a.pool}, End{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
+	a.link.JoinProcess(a.inbox, a.outbox)
 	return a
 }
 
@@ -53,13 +53,13 @@ func (a *apart) ahead(at ...units.Time) (all []*packet.Packet) {
 // deliver ends a window.
 func (a *apart) deliver() {
 	if a.outbox != nil {
-		a.outbox.Deliver(0)
-		a.outbox.Begin(0)
+		a.outbox.DeliverHalf(0)
+		a.outbox.BeginHalf(0)
 	}
 }
 
 func (a *apart) until(at units.Time) (ids []uint64) {
-	a.inbox.Land()
+	a.inbox.DeliverMessages()
 	a.engine.Run(at, math.MaxInt)
 	for _, l := range a.got {
 		ids = append(ids, l.id)
@@ -74,19 +74,19 @@ func (a *apart) until(at units.Time) (ids []uint64) {
 func TestInbox(t *testing.T) {
 	for workers := 1; workers <= 2; workers++ {
 		a := newApart(workers)
-		if !a.link.Crosses() || !a.link.Predictable() {
+		if !a.link.CrossesEngines() || !a.link.IsPredictable() {
 			t.Fatal("a link between processes crosses and is predictable")
 		}
 		a.ahead(110, 120)
 		back := a.ahead(130, 140)
 		a.deliver()
-		if a.agenda.First() != 110 {
-			t.Errorf("the first arrives at %v", a.agenda.First())
+		if a.agenda.FirstTime() != 110 {
+			t.Errorf("the first arrives at %v", a.agenda.FirstTime())
 		}
 		if got := a.until(115); !slices.Equal(got, []uint64{110}) {
 			t.Errorf("%d have arrived", got)
 		}
-		a.link.Recall(2)
+		a.link.RecallLast(2)
 		for _, p := range back {
 			a.pool.Free(p)
 		}
@@ -100,16 +100,16 @@ func TestInbox(t *testing.T) {
 		// the three has landed, and the far half learns of the change first.
 		a.ahead(210)
 		a.deliver()
-		a.inbox.Land()
+		a.inbox.DeliverMessages()
 		a.ahead(220)
 		late := a.ahead(230)
 		if workers == 1 {
-			a.inbox.Land()
+			a.inbox.DeliverMessages()
 		}
 		a.link.SetFarHalf(false)
 		down := a.link.Settings()
 		down.Up = false
-		a.link.Recall(1)
+		a.link.RecallLast(1)
 		a.pool.Free(late[0])
 		a.link.Set(down)
 		if got := a.until(205); len(got) > 0 || a.link.Counters().Cut != 0 {
@@ -117,8 +117,8 @@ func TestInbox(t *testing.T) {
 		}
 		a.deliver()
 		a.inbox.FreeLostPackets()
-		if got := a.until(300); len(got) > 0 || a.link.Counters().Cut != 2 || a.pool.Live() != 0 {
-			t.Errorf("%d have arrived, %d are cut, %d live", got, a.link.Counters().Cut, a.pool.Live())
+		if got := a.until(300); len(got) > 0 || a.link.Counters().Cut != 2 || a.pool.LivePackets() != 0 {
+			t.Errorf("%d have arrived, %d are cut, %d live", got, a.link.Counters().Cut, a.pool.LivePackets())
 		}
 
 		up := down

@@ -10,48 +10,48 @@ type lateQueue struct {
 	count   uint64
 }
 
-func (q *lateQueue) less(i, j int) bool {
+func (q *lateQueue) isLess(i, j int) bool {
 	a, b := q.packets[i].At, q.packets[j].At
 	return a < b || a == b && q.order[i] < q.order[j]
 }
 
-func (q *lateQueue) swap(i, j int) {
+func (q *lateQueue) swapAt(i, j int) {
 	q.packets[i], q.packets[j] = q.packets[j], q.packets[i]
 	q.order[i], q.order[j] = q.order[j], q.order[i]
 }
 
-func (q *lateQueue) len() int { return len(q.packets) }
+func (q *lateQueue) length() int { return len(q.packets) }
 
-func (q *lateQueue) peek() *packet.Packet {
+func (q *lateQueue) peekPacket() *packet.Packet {
 	return q.packets[0]
 }
 
-func (q *lateQueue) push(p *packet.Packet) {
+func (q *lateQueue) pushPacket(p *packet.Packet) {
 	q.packets = append(q.packets, p)
 	q.order = append(q.order, q.count)
 	q.count++
-	for i := len(q.packets) - 1; i > 0 && q.less(i, (i-1)/2); i = (i - 1) / 2 {
-		q.swap(i, (i-1)/2)
+	for i := len(q.packets) - 1; i > 0 && q.isLess(i, (i-1)/2); i = (i - 1) / 2 {
+		q.swapAt(i, (i-1)/2)
 	}
 }
 
-func (q *lateQueue) pop() *packet.Packet {
+func (q *lateQueue) popPacket() *packet.Packet {
 	p := q.packets[0]
 	last := len(q.packets) - 1
-	q.swap(0, last)
+	q.swapAt(0, last)
 	q.packets, q.order = q.packets[:last], q.order[:last]
 	for i := 0; ; {
 		c := 2*i + 1
 		if c >= last {
 			return p
 		}
-		if c+1 < last && q.less(c+1, c) {
+		if c+1 < last && q.isLess(c+1, c) {
 			c++
 		}
-		if !q.less(c, i) {
+		if !q.isLess(c, i) {
 			return p
 		}
-		q.swap(i, c)
+		q.swapAt(i, c)
 		i = c
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 // Receiver is the port at the far end of a link.
 type Receiver interface {
-	// Receive is called when the last bit of a packet arrives, and owns the packet
+	// ReceivePacket is called when the last bit of a packet arrives, and owns the packet
 	// from then on.
-	Receive(now units.Time, p *packet.Packet)
+	ReceivePacket(now units.Time, p *packet.Packet)
 }
 
 // Counters counts a link's events, in packets. Except for Cut, losses are counted by
@@ -52,7 +52,7 @@ type Link struct {
 	instant bool        // plain and without delay
 	epoch   uint8       // counts how often the link went down
 
-	// Admit's decisions about the packet that Launch will send.
+	// Admit's decisions about the packet that LaunchPacket will send.
 	overtake, duplicate bool
 }
 
@@ -68,15 +68,15 @@ type End struct {
 	Pool   *packet.Pool
 }
 
-// Init makes l, with f, a link that delivers to the far port, and returns it. random
+// InitLink makes l, with f, a link that delivers to the far port, and returns it. random
 // determines its losses and jitter. If the two ends belong to different engines, out
 // carries the packets in flight from one to the other; else it is nil.
-func (l *Link) Init(f *Flight, near, far End, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
+func (l *Link) InitLink(f *Flight, near, far End, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	*f = Flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
 	*l = Link{flight: f, out: out, rand: random, pool: near.Pool}
-	l.apply(s)
+	l.applySettings(s)
 	return l
 }
 
@@ -92,16 +92,16 @@ func (l *Link) Delay() units.Time { return l.delay }
 // MTU returns the size of the largest layer-3 packet that the link carries.
 func (l *Link) MTU() units.Bytes { return l.mtu }
 
-// Predictable reports whether a packet's arrival depends only on its departure and
+// IsPredictable reports whether a packet's arrival depends only on its departure and
 // the packet can still be recalled (Recall): the link neither loses, damages nor
 // delays packets at random, and its far half is not in another engine in the wall
 // clock.
-func (l *Link) Predictable() bool { return l.plain && l.out == nil && l.early == 0 }
+func (l *Link) IsPredictable() bool { return l.plain && l.out == nil && l.early == 0 }
 
-// Join makes the link end in another process of a virtual-time run, in whose inbox
+// JoinProcess makes the link end in another process of a virtual-time run, in whose inbox
 // its packets land. outbox leads to that process if another worker runs it, else it
 // is nil. Join is called before the link is given to its port.
-func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
+func (l *Link) JoinProcess(inbox *Inbox, outbox *Outbox) {
 	l.inbox, l.outbox, l.flight.inbox = inbox, outbox, inbox
 	l.instant = false
 }
@@ -111,9 +111,9 @@ func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
 // given to its port.
 func (l *Link) CutThrough(head units.Bytes) { l.early = head }
 
-// Reads tells the link how much of a packet its receiver reads, which is prefetched. It is
+// SetReadPart tells the link how much of a packet its receiver reads, which is prefetched. It is
 // called before the link is given to its port.
-func (l *Link) Reads(part packet.Part) { l.flight.reads = part }
+func (l *Link) SetReadPart(part packet.Part) { l.flight.reads = part }
 
 // applyCutThrough makes a packet whose serialisation takes tx arrive with its head.
 func (l *Link) applyCutThrough(tx units.Time, p *packet.Packet) {
@@ -126,14 +126,14 @@ func (l *Link) applyCutThrough(tx units.Time, p *packet.Packet) {
 	}
 }
 
-// Crosses reports whether the two ends belong to different engines.
-func (l *Link) Crosses() bool { return l.out != nil || l.inbox != nil }
+// CrossesEngines reports whether the two ends belong to different engines.
+func (l *Link) CrossesEngines() bool { return l.out != nil || l.inbox != nil }
 
 // InFlight returns the number of packets in flight.
-func (l *Link) InFlight() int { return l.flight.order.Len() + l.flight.late.len() }
+func (l *Link) InFlight() int { return l.flight.order.Len() + l.flight.late.length() }
 
-// Shrink releases memory that packets in flight do not need. It is called between runs.
-func (l *Link) Shrink() { l.flight.order.Shrink() }
+// ReleaseMemory releases memory that packets in flight do not need. It is called between runs.
+func (l *Link) ReleaseMemory() { l.flight.order.ReleaseMemory() }
 
 // Counters returns the link's counters.
 func (l *Link) Counters() Counters {
@@ -145,14 +145,14 @@ func (l *Link) Counters() Counters {
 
 // Set changes what the link does to packets sent from now on. Packets in flight keep
 // their arrival, unless the link goes down: then they are lost. A shorter delay does
-// not let later packets overtake earlier ones. If the link Crosses, the far half's
+// not let later packets overtake earlier ones. If the link CrossesEngines, the far half's
 // engine must call Follow at the same time.
 func (l *Link) Set(s Settings) {
 	if l.settings.Up && !s.Up {
 		l.epoch++
 	}
-	l.apply(s)
-	if !l.Crosses() {
+	l.applySettings(s)
+	if !l.CrossesEngines() {
 		l.SetFarHalf(s.Up)
 	}
 }
@@ -161,21 +161,21 @@ func (l *Link) Set(s Settings) {
 // in flight are lost. The far half's engine calls it.
 func (l *Link) SetFarHalf(up bool) {
 	if l.flight.up && !up {
-		l.flight.cut()
+		l.flight.cutInFlight()
 	}
 	l.flight.up = up
 }
 
-func (l *Link) apply(s Settings) {
+func (l *Link) applySettings(s Settings) {
 	l.settings, l.delay, l.mtu = s, s.Delay, s.MTU
-	l.plain = s.Up && s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Reorder == 0 && s.Jitter == 0 && s.DropMatch.Empty()
-	l.instant = l.plain && !l.Crosses() && s.Rate == 0 && s.Delay == 0
+	l.plain = s.Up && s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Reorder == 0 && s.Jitter == 0 && s.DropMatch.IsEmpty()
+	l.instant = l.plain && !l.CrossesEngines() && s.Rate == 0 && s.Delay == 0
 	l.overtake, l.duplicate = false, false
 }
 
 // DecideFate decides the fate of a packet whose first bit leaves the port at now and
 // whose last bit leaves tx later. It returns Fine if the link takes the packet, and
-// then Launch must follow; otherwise the reason for the loss.
+// then LaunchPacket must follow; otherwise the reason for the loss.
 func (l *Link) DecideFate(now, tx units.Time, p *packet.Packet) packet.Fate {
 	l.overtake, l.duplicate = false, false
 	p.At = now + tx + l.delay
@@ -192,7 +192,7 @@ func (l *Link) DecideFate(now, tx units.Time, p *packet.Packet) packet.Fate {
 		return packet.LinkDown
 	case p.Layer3() > s.MTU:
 		return packet.TooBig
-	case p.Version == 4 && s.DropMatch.IPID(p.IPID):
+	case p.Version == 4 && s.DropMatch.MatchesIPID(p.IPID):
 		return packet.LinkMatch
 	case s.Loss > 0 && l.rand.Float64() < float64(s.Loss):
 		return packet.LinkLoss
@@ -203,7 +203,7 @@ func (l *Link) DecideFate(now, tx units.Time, p *packet.Packet) packet.Fate {
 	}
 	l.overtake = s.JitterReorder && s.Jitter > 0
 	if s.Jitter > 0 {
-		p.At += l.jitter()
+		p.At += l.drawJitter()
 	}
 	if s.Reorder > 0 && l.rand.Float64() < float64(s.Reorder) {
 		p.At += s.ReorderBy
@@ -215,53 +215,55 @@ func (l *Link) DecideFate(now, tx units.Time, p *packet.Packet) packet.Fate {
 	return packet.Fine
 }
 
-// Launch sends an admitted packet, which arrives at its At.
-func (l *Link) Launch(p *packet.Packet) {
+// LaunchPacket sends an admitted packet, which arrives at its At.
+func (l *Link) LaunchPacket(p *packet.Packet) {
 	if l.duplicate {
 		l.duplicated++
-		l.send(l.pool.Clone(p))
+		l.sendPacket(l.pool.ClonePacket(p))
 	}
-	l.send(p)
+	l.sendPacket(p)
 }
 
-func (l *Link) send(p *packet.Packet) {
+func (l *Link) sendPacket(p *packet.Packet) {
 	p.Epoch = l.epoch
 	switch {
 	case l.inbox != nil:
 		l.sendMessage(message{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.out != nil:
-		l.out.put(message{l.flight, p, p.At, sent{l.epoch, l.overtake}})
+		l.out.putMessage(message{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.overtake:
 		l.flight.putLate(p)
 	case l.instant:
-		l.pass(p)
+		l.passPacket(p)
 	default:
-		l.flight.put(p.At, p)
+		l.flight.putPacket(p.At, p)
 	}
 }
 
 // sendMessage sends a message to the far half's process.
 func (l *Link) sendMessage(x message) {
 	if l.outbox != nil {
-		l.outbox.put(l.inbox, x)
+		l.outbox.putMessage(l.inbox, x)
 		return
 	}
-	l.inbox.put(x)
+	l.inbox.putMessage(x)
 }
 
-// Passes reports whether packets with l3 bytes of layer 3 arrive in the instant in which they are
+// PassesAtOnce reports whether packets with l3 bytes of layer 3 arrive in the instant in which they are
 // sent.
-func (l *Link) Passes(l3 units.Bytes) bool { return l.instant && l3 <= l.mtu && l.flight.empty() }
+func (l *Link) PassesAtOnce(l3 units.Bytes) bool {
+	return l.instant && l3 <= l.mtu && l.flight.isEmpty()
+}
 
-// PassTrain carries a train over a link that Passes its packets.
+// PassTrain carries a train over a link that PassesAtOnce its packets.
 func (l *Link) PassTrain(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
-	l.flight.delivered += uint64(p.Count() - 1)
-	l.flight.deliver(now, p)
+	l.flight.delivered += uint64(p.PacketCount() - 1)
+	l.flight.deliverPacket(now, p)
 }
 
 // LaunchAhead sends a packet whose first bit may not have left yet. The caller has set
-// its At, and the link is Predictable. Even on an instant link the packet may have to
+// its At, and the link is IsPredictable. Even on an instant link the packet may have to
 // wait, for one that began to leave when the link had a rate.
 func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
@@ -270,36 +272,36 @@ func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 		return
 	}
 	if l.instant && p.At <= now {
-		l.pass(p)
+		l.passPacket(p)
 		return
 	}
-	l.flight.put(p.At, p)
+	l.flight.putPacket(p.At, p)
 }
 
-// pass carries a packet in zero time. If nothing is in flight, there is nothing to
+// passPacket carries a packet in zero time. If nothing is in flight, there is nothing to
 // wait for and nothing to overtake.
-func (l *Link) pass(p *packet.Packet) {
-	if l.flight.empty() {
-		l.flight.deliver(p.At, p)
+func (l *Link) passPacket(p *packet.Packet) {
+	if l.flight.isEmpty() {
+		l.flight.deliverPacket(p.At, p)
 		return
 	}
-	l.flight.put(p.At, p)
+	l.flight.putPacket(p.At, p)
 }
 
-// Recall takes back the last n packets, which were launched ahead and have not begun
+// RecallLast takes back the last n packets, which were launched ahead and have not begun
 // to leave. The caller owns them again at once. If the flight belongs to another
 // process, that learns of the recall in time: the packets would not have arrived
 // before it reads its messages.
-func (l *Link) Recall(n int) {
+func (l *Link) RecallLast(n int) {
 	if l.inbox != nil {
 		l.sendMessage(message{to: l.flight, at: units.Time(n)})
 		return
 	}
-	l.flight.recall(n)
+	l.flight.removeLast(n)
 }
 
-// jitter draws a packet's extra delay.
-func (l *Link) jitter() units.Time {
+// drawJitter draws a packet's extra delay.
+func (l *Link) drawJitter() units.Time {
 	j := float64(l.settings.Jitter)
 	var x float64
 	switch l.settings.JitterDistribution {

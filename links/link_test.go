@@ -35,11 +35,11 @@ type landed struct {
 func newRig(s Settings) *rig {
 	r := &rig{}
 	side := End{&r.engine, &r.pool}
-	r.link = new(Link).Init(new(Flight), side, side, nil, sim.NewRand(1, "link"), s, r)
+	r.link = new(Link).InitLink(new(Flight), side, side, nil, sim.NewRand(1, "link"), s, r)
 	return r
 }
 
-func (r *rig) Receive(now units.Time, p *packet.Packet) {
+func (r *rig) ReceivePacket(now units.Time, p *packet.Packet) {
 	r.got = append(r.got, landed{now, p.ID, p.BadFCS})
 	r.pool.Free(p)
 }
@@ -62,7 +62,7 @@ func (r *rig) carry(now, tx units.Time, size units.Bytes) packet.Fate {
 func (r *rig) admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 	fate := r.link.DecideFate(now, tx, p)
 	if fate == packet.Fine {
-		r.link.Launch(p)
+		r.link.LaunchPacket(p)
 	}
 	return fate
 }
@@ -70,7 +70,7 @@ func (r *rig) admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 // until runs all events up to and including now.
 func (r *rig) until(now units.Time) {
 	r.engine.Run(now, math.MaxInt)
-	r.engine.Advance(now)
+	r.engine.AdvanceTo(now)
 }
 
 // finish lets everything arrive.
@@ -148,8 +148,8 @@ func TestAgainstModel(t *testing.T) {
 				flying = nil
 			}
 			r.link.Set(s)
-			if r.link.InFlight() != len(flying) || r.pool.Live() != len(flying) || r.link.Counters().Cut != cut {
-				t.Fatalf("%d under way and %d live, cut %d; want %d, %d", r.link.InFlight(), r.pool.Live(), r.link.Counters().Cut, len(flying), cut)
+			if r.link.InFlight() != len(flying) || r.pool.LivePackets() != len(flying) || r.link.Counters().Cut != cut {
+				t.Fatalf("%d under way and %d live, cut %d; want %d, %d", r.link.InFlight(), r.pool.LivePackets(), r.link.Counters().Cut, len(flying), cut)
 			}
 		}
 		r.finish()
@@ -158,8 +158,8 @@ func TestAgainstModel(t *testing.T) {
 		if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(landed{})); diff != "" {
 			t.Fatalf("landings (-want +got):\n%s", diff)
 		}
-		if r.link.Counters().Delivered != uint64(len(want)) || r.pool.Live() != 0 {
-			t.Fatalf("delivered %d, live %d; want %d, 0", r.link.Counters().Delivered, r.pool.Live(), len(want))
+		if r.link.Counters().Delivered != uint64(len(want)) || r.pool.LivePackets() != 0 {
+			t.Fatalf("delivered %d, live %d; want %d, 0", r.link.Counters().Delivered, r.pool.LivePackets(), len(want))
 		}
 	})
 }
@@ -234,14 +234,14 @@ func TestNothingIsLostFromTheBooks(t *testing.T) {
 				if in, out := r.sent+c.Duplicated, c.Delivered+lost+c.Cut+uint64(r.link.InFlight()); in != out {
 					t.Fatalf("%d carried and copied, %d accounted for: %+v, lost %d, under way %d", in, out, c, lost, r.link.InFlight())
 				}
-				if uint64(len(r.got)) != c.Delivered || r.pool.Live() != r.link.InFlight() {
-					t.Fatalf("%d arrived, counted %d; %d live, under way %d", len(r.got), c.Delivered, r.pool.Live(), r.link.InFlight())
+				if uint64(len(r.got)) != c.Delivered || r.pool.LivePackets() != r.link.InFlight() {
+					t.Fatalf("%d arrived, counted %d; %d live, under way %d", len(r.got), c.Delivered, r.pool.LivePackets(), r.link.InFlight())
 				}
 			}
 		}
 		r.finish()
-		if r.link.InFlight() != 0 || r.pool.Live() != 0 {
-			t.Fatalf("all has arrived, but %d are under way and %d live", r.link.InFlight(), r.pool.Live())
+		if r.link.InFlight() != 0 || r.pool.LivePackets() != 0 {
+			t.Fatalf("all has arrived, but %d are under way and %d live", r.link.InFlight(), r.pool.LivePackets())
 		}
 	})
 }
@@ -324,9 +324,9 @@ func TestJitterLaws(t *testing.T) {
 	const unbounded = math.MaxFloat64
 	type beyond struct{ x, share float64 }
 	for _, c := range []struct {
-		law                   Distribution
-		mean, sd, least, most float64 // in units of the jitter; sd 0: not measured
-		tail                  []beyond
+		law                          Distribution
+		mean, sd, minDelay, maxDelay float64 // in units of the jitter; sd 0: not measured
+		tail                         []beyond
 	}{
 		{Uniform, 0.5, 1 / math.Sqrt(12), 0, 1, []beyond{{0.25, 0.75}, {0.9, 0.1}}},
 		// 0 is four standard deviations away, so the cut does not show.
@@ -350,8 +350,8 @@ func TestJitterLaws(t *testing.T) {
 			count := make([]uint64, len(c.tail))
 			for _, a := range r.got {
 				x := float64(a.at-units.Time(a.id)*gap-units.Millisecond) / float64(jitter)
-				if x < c.least-1e-6 || x > c.most {
-					t.Fatalf("%v jitters, outside %v to %v", x, c.least, c.most)
+				if x < c.minDelay-1e-6 || x > c.maxDelay {
+					t.Fatalf("%v jitters, outside %v to %v", x, c.minDelay, c.maxDelay)
 				}
 				sum += x
 				squares += x * x
@@ -430,8 +430,8 @@ func TestDown(t *testing.T) {
 	if fate := r.carry(30, 10, 100); fate != packet.LinkDown {
 		t.Errorf("sent into a link that is down: %v", fate)
 	}
-	if c := r.link.Counters(); c.Cut != 3 || r.link.InFlight() != 0 || r.pool.Live() != 0 {
-		t.Errorf("cut %d, under way %d, live %d; want 3, 0, 0", c.Cut, r.link.InFlight(), r.pool.Live())
+	if c := r.link.Counters(); c.Cut != 3 || r.link.InFlight() != 0 || r.pool.LivePackets() != 0 {
+		t.Errorf("cut %d, under way %d, live %d; want 3, 0, 0", c.Cut, r.link.InFlight(), r.pool.LivePackets())
 	}
 	r.link.Set(with(func(s *Settings) { s.Delay = units.Microsecond }))
 	if fate := r.carry(40, 10, 100); fate != packet.Fine {
@@ -446,8 +446,8 @@ func TestDown(t *testing.T) {
 // downer takes the link down when a packet arrives.
 type downer struct{ *rig }
 
-func (d downer) Receive(now units.Time, p *packet.Packet) {
-	d.rig.Receive(now, p)
+func (d downer) ReceivePacket(now units.Time, p *packet.Packet) {
+	d.rig.ReceivePacket(now, p)
 	d.link.Set(Settings{})
 }
 
@@ -459,8 +459,8 @@ func TestDownOnArrival(t *testing.T) {
 		r.carry(0, 10, 100)
 	}
 	r.finish()
-	if len(r.got) != 1 || r.link.Counters().Cut != 2 || r.pool.Live() != 0 {
-		t.Errorf("arrived %d, cut %d, live %d; want 1, 2, 0", len(r.got), r.link.Counters().Cut, r.pool.Live())
+	if len(r.got) != 1 || r.link.Counters().Cut != 2 || r.pool.LivePackets() != 0 {
+		t.Errorf("arrived %d, cut %d, live %d; want 1, 2, 0", len(r.got), r.link.Counters().Cut, r.pool.LivePackets())
 	}
 }
 
@@ -544,14 +544,14 @@ func TestDuplicateHasItsOwnBytes(t *testing.T) {
 
 type receiver func(units.Time, *packet.Packet)
 
-func (f receiver) Receive(now units.Time, p *packet.Packet) { f(now, p) }
+func (f receiver) ReceivePacket(now units.Time, p *packet.Packet) { f(now, p) }
 
 // TestSameSeedSameLink: a link's randomness depends only on its stream.
 func TestSameSeedSameLink(t *testing.T) {
 	run := func(seed uint64) []landed {
 		r := newRig(good)
 		s := Settings{MTU: 1500, Up: true, Loss: 0.1, Corrupt: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5000, Jitter: 1000, JitterDistribution: Pareto}
-		r.link = new(Link).Init(new(Flight), End{&r.engine, &r.pool}, End{&r.engine, &r.pool}, nil, sim.NewRand(seed, "link"), s, r)
+		r.link = new(Link).InitLink(new(Flight), End{&r.engine, &r.pool}, End{&r.engine, &r.pool}, nil, sim.NewRand(seed, "link"), s, r)
 		for i := range 500 {
 			r.carry(units.Time(i)*100, 0, 100)
 		}
@@ -574,18 +574,18 @@ func TestLateQueue(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			if rapid.IntRange(0, 2).Draw(t, "op") > 0 || len(model) == 0 {
 				p := &packet.Packet{At: units.Time(rapid.IntRange(0, 9).Draw(t, "at"))}
-				q.push(p)
+				q.pushPacket(p)
 				model = append(model, p)
 				slices.SortStableFunc(model, func(a, b *packet.Packet) int { return cmp.Compare(a.At, b.At) })
 			} else {
-				if q.peek() != model[0] || q.pop() != model[0] {
+				if q.peekPacket() != model[0] || q.popPacket() != model[0] {
 					t.Fatal("the heap gives another packet than the sorted list")
 				}
 				model = model[1:]
 			}
 		}
-		if q.len() != len(model) {
-			t.Fatalf("%d packets, want %d", q.len(), len(model))
+		if q.length() != len(model) {
+			t.Fatalf("%d packets, want %d", q.length(), len(model))
 		}
 	})
 }

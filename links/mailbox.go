@@ -38,14 +38,14 @@ type sent struct {
 	overtake bool
 }
 
-func (m *Mailbox) put(l message) { m.sending = append(m.sending, l) }
+func (m *Mailbox) putMessage(l message) { m.sending = append(m.sending, l) }
 
-// Post hands over the messages sent since the last Post, and the packets that from
+// PostMessages hands over the messages sent since the last PostMessages, and the packets that from
 // holds for the receiver's pool. It returns the earliest arrival among the messages,
 // units.Never if there are none. The sender calls it.
-func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
+func (m *Mailbox) PostMessages(from, to *packet.Pool) (earliest units.Time) {
 	earliest = units.Never
-	back := from.Strangers(to)
+	back := from.TakeForeign(to)
 	if len(m.sending) == 0 && back.Empty() {
 		return earliest
 	}
@@ -58,15 +58,15 @@ func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	} else {
 		m.posted = append(m.posted, m.sending...)
 	}
-	m.returned.Append(back)
+	m.returned.AppendList(back)
 	m.mu.Unlock()
 	m.sending = m.sending[:0]
 	return earliest
 }
 
-// Collect hands posted messages to their flights and takes packets back into pool.
+// CollectMessages hands posted messages to their flights and takes packets back into pool.
 // The receiver calls it.
-func (m *Mailbox) Collect(pool *packet.Pool) {
+func (m *Mailbox) CollectMessages(pool *packet.Pool) {
 	m.mu.Lock()
 	m.reading, m.posted = m.posted, m.reading[:0]
 	back := m.returned

@@ -54,11 +54,11 @@ func ParseMatch(s string) (Match, error) {
 	return m, nil
 }
 
-// Empty reports whether m picks nothing.
-func (m Match) Empty() bool { return len(m.patterns) == 0 }
+// IsEmpty reports whether m picks nothing.
+func (m Match) IsEmpty() bool { return len(m.patterns) == 0 }
 
-// IPID reports whether m picks a packet with this identification.
-func (m Match) IPID(id uint16) bool {
+// MatchesIPID reports whether m picks a packet with this identification.
+func (m Match) MatchesIPID(id uint16) bool {
 	for _, p := range m.patterns {
 		if id&p.mask == p.value {
 			return true
@@ -69,7 +69,7 @@ func (m Match) IPID(id uint16) bool {
 
 // String returns the rule in ParseMatch's syntax.
 func (m Match) String() string {
-	if m.Empty() {
+	if m.IsEmpty() {
 		return "none"
 	}
 	texts := make([]string, len(m.patterns))

@@ -14,7 +14,7 @@ func FuzzParseMatch(f *testing.F) {
 			return
 		}
 		again, err := ParseMatch(m.String())
-		if err != nil || again.IPID(id) != m.IPID(id) || again.Empty() != m.Empty() {
+		if err != nil || again.MatchesIPID(id) != m.MatchesIPID(id) || again.IsEmpty() != m.IsEmpty() {
 			t.Errorf("%q prints %q, which is read as %q, %v", s, m, again, err)
 		}
 	})

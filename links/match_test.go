@@ -31,22 +31,22 @@ func TestMatch(t *testing.T) {
 			continue
 		}
 		for _, id := range c.picks {
-			if !m.IPID(id) {
+			if !m.MatchesIPID(id) {
 				t.Errorf("%q does not pick %#04x", c.rule, id)
 			}
 		}
 		for _, id := range c.not {
-			if m.IPID(id) {
+			if m.MatchesIPID(id) {
 				t.Errorf("%q picks %#04x", c.rule, id)
 			}
 		}
 		n := 0
 		for id := range 1 << 16 {
-			if m.IPID(uint16(id)) {
+			if m.MatchesIPID(uint16(id)) {
 				n++
 			}
 		}
-		if n != c.share || m.Empty() != (n == 0) || m.String() != c.printed {
+		if n != c.share || m.IsEmpty() != (n == 0) || m.String() != c.printed {
 			t.Errorf("%q picks %d, want %d; it prints %q, want %q", c.rule, n, c.share, m, c.printed)
 		}
 	}
@@ -66,7 +66,7 @@ func TestMatchErrors(t *testing.T) {
 		"ip-id=0x1234,,0x5678": `"" is not a pattern`,
 	} {
 		m, err := ParseMatch(rule)
-		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "ip-id=0x*fff") || !m.Empty() {
+		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "ip-id=0x*fff") || !m.IsEmpty() {
 			t.Errorf("%q: %v, error %v; want one that says %s and gives an example", rule, m, err, say)
 		}
 	}

@@ -11,7 +11,7 @@
 //
 // A port may have launched packets ahead of time into the inbox or flight of another
 // process. To take them back it keeps its own references and sends a message
-// (Link.Recall); no recalled packet can arrive before the message is read. If the link
+// (Link.RecallLast); no recalled packet can arrive before the message is read. If the link
 // goes down meanwhile, the far half keeps the packets that it loses until the next window
 // (Inbox.FreeLostPackets).
 package links

@@ -23,7 +23,7 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 		if ns, err = newNamespace(nsName); err != nil {
 			return err
 		}
-		ofInterface := func(s Sysctl) bool { return s.concerns(h.Interfaces) }
+		ofInterface := func(s Sysctl) bool { return s.concernsAny(h.Interfaces) }
 		general := slices.DeleteFunc(slices.Clone(h.Sysctls), ofInterface)
 		if err := applySysctls(append(append(quietIPv6(), slowedSysctls(h.Dilation)...), general...)); err != nil {
 			return err
@@ -47,13 +47,13 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 		}
 		for _, s := range h.Sysctls {
 			if ofInterface(s) {
-				if err := s.apply(); err != nil {
+				if err := s.applySysctl(); err != nil {
 					return err
 				}
 			}
 		}
 		for n, i := range real {
-			if err := ns.connect(devices[n], i); err != nil {
+			if err := ns.connectDevice(devices[n], i); err != nil {
 				return fmt.Errorf("interface %s: %w", i.Name, err)
 			}
 		}
@@ -94,9 +94,9 @@ func (ns *namespace) setUp(name string) error {
 	return nil
 }
 
-// connect brings d up and gives it its addresses, with which come the routes to their prefixes.
-func (ns *namespace) connect(d *Device, i Interface) error {
-	link := d.link()
+// connectDevice brings d up and gives it its addresses, with which come the routes to their prefixes.
+func (ns *namespace) connectDevice(d *Device, i Interface) error {
+	link := d.linkID()
 	if err := ns.links.LinkSetUp(link); err != nil {
 		return fmt.Errorf("bring it up: %w", err)
 	}

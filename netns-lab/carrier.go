@@ -33,7 +33,7 @@ func (c *carrier) lostOf(dropped uint64) uint64 {
 func (d *Device) SetCarrier(up bool) error {
 	d.carrier.mu.Lock()
 	defer d.carrier.mu.Unlock()
-	return d.explain(d.ns.use(func() error { return d.setCarrier(up) }))
+	return d.explainError(d.ns.runOpen(func() error { return d.setCarrier(up) }))
 }
 
 func (d *Device) setCarrier(up bool) error {

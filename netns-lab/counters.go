@@ -33,14 +33,14 @@ type Counters struct {
 
 // Counters reads the counters of d.
 func (d *Device) Counters() (c Counters, err error) {
-	err = d.explain(d.ns.use(func() (err error) {
-		c, err = d.counters()
+	err = d.explainError(d.ns.runOpen(func() (err error) {
+		c, err = d.readCounters()
 		return err
 	}))
 	return c, err
 }
 
-func (d *Device) counters() (c Counters, err error) {
+func (d *Device) readCounters() (c Counters, err error) {
 	d.carrier.mu.Lock()
 	defer d.carrier.mu.Unlock()
 	link, err := d.ns.links.LinkByIndex(d.index)
@@ -72,7 +72,7 @@ func (d *Device) counters() (c Counters, err error) {
 			c.QueuePackets, c.QueueBytes = int(s.Qlen), units.Bytes(s.Backlog)
 		}
 		for i := range c.Queues {
-			if _, parent := d.place(i); a.Parent == parent {
+			if _, parent := d.qdiscPlace(i); a.Parent == parent {
 				c.Queues[i] = Waiting{Drops: uint64(s.Drops), Packets: int(s.Qlen), Bytes: units.Bytes(s.Backlog)}
 			}
 		}

@@ -76,26 +76,26 @@ func TestSweep_RemovesALabWhoseOwnerCrashed(t *testing.T) {
 	t.Parallel()
 	name := labName(t)
 	owner := startOwner(t, name, "a", "b")
-	if info, err := Find(name); err != nil || !info.Running || info.PID != owner.Process.Pid {
+	if info, err := FindLab(name); err != nil || !info.Running || info.PID != owner.Process.Pid {
 		t.Errorf("Find while the owner lives: %+v, %v", info, err)
 	}
-	if err := Sweep(name); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(owner.Process.Pid)) {
+	if err := SweepLab(name); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(owner.Process.Pid)) {
 		t.Errorf("Sweep while the owner lives: %v", err)
 	}
 	program, _ := startReady(t, name, "b", "echo ready; exec sleep 100")
 	kill(t, owner)
 
-	if info, err := Find(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
+	if info, err := FindLab(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
 		t.Errorf("Find after the crash: %+v, %v", info, err)
 	}
-	if _, err := Exec(name, "a", Program{Argv: []string{"true"}}); !errors.Is(err, ErrNotRunning) {
+	if _, err := ExecProgram(name, "a", Program{Argv: []string{"true"}}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Exec after the crash: %v", err)
 	}
 	// The host's programs end with the owner.
 	if err := program.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the program in the host ended with %v, want SIGKILL", err)
 	}
-	if err := Sweep(name); err != nil {
+	if err := SweepLab(name); err != nil {
 		t.Fatal(err)
 	}
 	if left := residue(name); len(left) > 0 {
@@ -137,10 +137,10 @@ func TestCreate_WaitsForADyingOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%2 == 1 { // weft down instead of up
-			if info, err := Find(name); err != nil || info.Running {
+			if info, err := FindLab(name); err != nil || info.Running {
 				t.Errorf("%d: Find: %+v, %v", i, info, err)
 			}
-			if err := Sweep(name); err != nil {
+			if err := SweepLab(name); err != nil {
 				t.Errorf("%d: Sweep: %v", i, err)
 			}
 			_ = owner.Wait()
@@ -186,7 +186,7 @@ func TestIsDying_TellsKilledFromRunning(t *testing.T) {
 func TestSweep_RemovesALabKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	name := labName(t)
-	if err := Sweep(name); !errors.Is(err, ErrUnknown) {
+	if err := SweepLab(name); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Sweep of nothing: %v", err)
 	}
 	const files = 5 // each host has two
@@ -199,7 +199,7 @@ func TestSweep_RemovesALabKilledAtAnyMoment(t *testing.T) {
 		for there() != made {
 		}
 		kill(t, owner)
-		if err := Sweep(name); err != nil && !errors.Is(err, ErrUnknown) {
+		if err := SweepLab(name); err != nil && !errors.Is(err, ErrUnknown) {
 			t.Fatal(err)
 		}
 		if left := residue(name); len(left) > 0 {

@@ -83,21 +83,21 @@ type Device struct {
 // openDevice makes the device i of h in the calling thread's namespace ns. The
 // device is down and has no addresses; everything else is set up.
 func openDevice(ns *namespace, h Host, i Interface) (*Device, error) {
-	d := &Device{Host: h.Name, dilation: max(h.Dilation, 1), Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.mtu(), classes: i.Classes}
-	if err := d.open(i); err != nil {
+	d := &Device{Host: h.Name, dilation: max(h.Dilation, 1), Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.effectiveMTU(), classes: i.Classes}
+	if err := d.openQueues(i); err != nil {
 		return nil, err
 	}
 	d.FD, d.held = d.FDs[0], make([]bool, len(d.FDs))
-	if err := d.configure(i); err != nil {
-		d.close()
+	if err := d.configureLink(i); err != nil {
+		d.closeQueues()
 		return nil, err
 	}
 	return d, nil
 }
 
-// open opens the device's queues: one, or those of its classes.
-func (d *Device) open(i Interface) (err error) {
-	if i.Classes != nil && i.Classes.queues() > 1 {
+// openQueues opens the device's queues: one, or those of its classes.
+func (d *Device) openQueues(i Interface) (err error) {
+	if i.Classes != nil && i.Classes.queueCount() > 1 {
 		d.FDs, err = openQueues(i)
 		if !errors.Is(err, ErrNoSteering) {
 			return err
@@ -145,7 +145,7 @@ func openTun(name string, kind DeviceKind, several bool) (fd int, err error) {
 	return fd, unix.SetNonblock(fd, true)
 }
 
-func (d *Device) configure(i Interface) error {
+func (d *Device) configureLink(i Interface) error {
 	link, err := d.ns.links.LinkByName(i.Name)
 	if err != nil {
 		return fmt.Errorf("find the new device: %w", err)
@@ -160,12 +160,12 @@ func (d *Device) configure(i Interface) error {
 		d.MAC = link.Attrs().HardwareAddr
 	}
 	if len(d.FDs) > 1 {
-		if err := d.keepApart(); err != nil {
+		if err := d.separateQueues(); err != nil {
 			return err
 		}
 		// Before the ring gets its length: each queue's own default queueing
 		// discipline would get it too.
-		if err := d.shape(i.Rate); err != nil {
+		if err := d.setShaper(i.Rate); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,7 @@ func (d *Device) configure(i Interface) error {
 	if err := d.ns.links.LinkSetTxQLen(link, i.txQueueLen()); err != nil {
 		return fmt.Errorf("transmit queue of %d packets: %w", i.txQueueLen(), err)
 	}
-	if err := d.setMTU(i.mtu()); err != nil {
+	if err := d.setMTU(i.effectiveMTU()); err != nil {
 		return err
 	}
 	// A device that will be held needs a shaper from the start: adding one later
@@ -188,26 +188,26 @@ func (d *Device) configure(i Interface) error {
 	return nil
 }
 
-// link identifies d in requests to its namespace.
-func (d *Device) link() netlink.Link {
+// linkID identifies d in requests to its namespace.
+func (d *Device) linkID() netlink.Link {
 	return &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: d.Name, Index: d.index}}
 }
 
 // SetMTU changes the MTU (bytes of IP packet). The shaper follows it. The shaper
 // does not see a change made inside the host, and drops larger packets.
 func (d *Device) SetMTU(mtu int) error {
-	return d.explain(d.ns.use(func() error { return d.setMTU(mtu) }))
+	return d.explainError(d.ns.runOpen(func() error { return d.setMTU(mtu) }))
 }
 
 func (d *Device) setMTU(mtu int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.ns.links.LinkSetMTU(d.link(), mtu); err != nil {
+	if err := d.ns.links.LinkSetMTU(d.linkID(), mtu); err != nil {
 		return fmt.Errorf("MTU %d: %w (a %v device takes 68 to %d)", mtu, err, d.Kind, 65535-d.Kind.headerLen())
 	}
 	d.mtu = mtu
 	if d.shaping {
-		return d.shape(d.shaper.rate)
+		return d.setShaper(d.shaper.rate)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (d *Device) setMTU(mtu int) error {
 // it. 0 removes the limit. The packet at the head of the queue still leaves at the time set by
 // the old rate.
 func (d *Device) SetRate(r units.Rate) error {
-	return d.explain(d.ns.use(func() error { return d.setRate(r) }))
+	return d.explainError(d.ns.runOpen(func() error { return d.setRate(r) }))
 }
 
 func (d *Device) setRate(r units.Rate) error {
@@ -228,25 +228,25 @@ func (d *Device) setRate(r units.Rate) error {
 	case r == 0 && !d.shaping && d.classes == nil:
 		return nil
 	}
-	if err := d.ns.links.LinkSetGSOMaxSegs(d.link(), d.superSegments(r)); err != nil {
+	if err := d.ns.links.LinkSetGSOMaxSegs(d.linkID(), d.superSegments(r)); err != nil {
 		return fmt.Errorf("limit the packets that TCP sends as one (gso_max_segs): %w", err)
 	}
-	if err := d.shape(r); err != nil {
+	if err := d.setShaper(r); err != nil {
 		return err
 	}
 	d.shaping = true
 	return nil
 }
 
-func (d *Device) explain(err error) error {
+func (d *Device) explainError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("host %s: interface %s: %w", d.Host, d.Name, err)
 }
 
-func (d *Device) close() error {
-	d.kick.close()
+func (d *Device) closeQueues() error {
+	d.kick.closeKicker()
 	var errs []error
 	for _, fd := range d.FDs {
 		errs = append(errs, unix.Close(fd))

@@ -33,7 +33,7 @@ func slowedSysctls(d int) []Sysctl {
 	if d <= 1 {
 		return nil
 	}
-	return known([]Sysctl{
+	return filterKnown([]Sysctl{
 		{"net.ipv4.tcp_comp_sack_delay_ns", strconv.Itoa(1_000_000 * d)},
 		// Every 2^9 us of RTT halves TCP's super-packets (tcp_tso_autosize,
 		// net/ipv4/tcp_output.c).
@@ -56,13 +56,13 @@ func slowedNeighbours(d int, name string) (list []Sysctl) {
 			Sysctl{at + "delay_first_probe_time", strconv.Itoa(min(5*d, longestTimer/1000))},
 		)
 	}
-	return known(list)
+	return filterKnown(list)
 }
 
-// known filters out sysctls that this kernel does not have.
-func known(list []Sysctl) (there []Sysctl) {
+// filterKnown filters out sysctls that this kernel does not have.
+func filterKnown(list []Sysctl) (there []Sysctl) {
 	for _, s := range list {
-		if _, err := os.Stat(filepath.Join(sysctlDir, filepath.Join(s.parts()...))); err == nil {
+		if _, err := os.Stat(filepath.Join(sysctlDir, filepath.Join(s.splitKey()...))); err == nil {
 			there = append(there, s)
 		}
 	}

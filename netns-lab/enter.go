@@ -10,7 +10,7 @@ import (
 )
 
 // IsElsewhere reports whether the lab is in a different user namespace from this
-// process, so that Exec works only after EnterLab.
+// process, so that ExecProgram works only after EnterLab.
 func (i Info) IsElsewhere() bool {
 	own, err := inodeOf("/proc/self/ns/user")
 	if err != nil {

@@ -20,7 +20,7 @@ type Program struct {
 	KernelRDMA bool
 }
 
-// Exec runs a program inside a host of a running lab, with the host's view of the
+// ExecProgram runs a program inside a host of a running lab, with the host's view of the
 // machine: see view. The program inherits the environment, the open files and the
 // terminal of this process. It gets the signals that this process gets, except SIGSTOP
 // and SIGKILL; if SIGKILL kills this process, the program dies too. Exec returns how
@@ -28,7 +28,7 @@ type Program struct {
 //
 // An error means that the program did not start. It wraps fs.ErrNotExist if the
 // program does not exist, and fs.ErrPermission if the file cannot be executed.
-func Exec(lab, host string, p Program) (syscall.WaitStatus, error) {
+func ExecProgram(lab, host string, p Program) (syscall.WaitStatus, error) {
 	info, h, err := hostOf(lab, host)
 	if err != nil {
 		return 0, err
@@ -41,11 +41,11 @@ func Exec(lab, host string, p Program) (syscall.WaitStatus, error) {
 		return 0, err
 	}
 	defer unix.Close(pidfd)
-	return run(pidfd, lab, host, p)
+	return runProgram(pidfd, lab, host, p)
 }
 
 func hostOf(lab, host string) (Info, HostInfo, error) {
-	info, err := Find(lab)
+	info, err := FindLab(lab)
 	if err != nil {
 		return info, HostInfo{}, err
 	}

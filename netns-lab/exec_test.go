@@ -16,7 +16,7 @@ func TestExec_RunsAProgramInItsHost(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
 		{"ls /sys/class/net", "eth0\nlo\n"},
 		{"cat /etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.1\th1 h1-eth0\nfd00::1\th1 h1-eth0\n10.0.0.2\th2 h2-eth0\nfd00::2\th2 h2-eth0\n"},
-		{"ip netns identify", Namespace(lab, "h1") + "\n"},
+		{"ip netns identify", NamespaceName(lab, "h1") + "\n"},
 		{"ping -c1 -w2 -q h1 | grep -c '1 received'", "1\n"},
 		{"echo $GREETING", "hello\n"},
 	} {
@@ -24,7 +24,7 @@ func TestExec_RunsAProgramInItsHost(t *testing.T) {
 		if got := inside(t, l, "h1", "sh", "-c", c.command); got != c.want {
 			t.Errorf("%s says %q, want %q", c.command, got, c.want)
 		}
-		if out, err := exec.Command("ip", "netns", "exec", Namespace(lab, "h1"), "sh", "-c", c.command).CombinedOutput(); err != nil || string(out) != c.want {
+		if out, err := exec.Command("ip", "netns", "exec", NamespaceName(lab, "h1"), "sh", "-c", c.command).CombinedOutput(); err != nil || string(out) != c.want {
 			t.Errorf("under ip netns exec, %s says %q, %v, want %q", c.command, out, err, c.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestExec_ExplainsWhatItCannotRun(t *testing.T) {
 		{lab, "h9", "true", nil, "unknown host h9: the hosts of lab " + lab + " are h1, h2"},
 		{"no-such-lab", "h1", "true", ErrUnknown, "no-such-lab"},
 	} {
-		_, err := Exec(c.lab, c.host, Program{Argv: []string{c.program}, Dir: "/"})
+		_, err := ExecProgram(c.lab, c.host, Program{Argv: []string{c.program}, Dir: "/"})
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s in %s of %s: %v", c.program, c.host, c.lab, err)
 		}
@@ -74,13 +74,13 @@ func TestExec_ExplainsWhatItCannotRun(t *testing.T) {
 	if err := os.WriteFile(script, []byte("not a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Exec(lab, "h1", Program{Argv: []string{script}, Dir: "/"}); err == nil || !strings.Contains(err.Error(), syscall.ENOEXEC.Error()) {
+	if _, err := ExecProgram(lab, "h1", Program{Argv: []string{script}, Dir: "/"}); err == nil || !strings.Contains(err.Error(), syscall.ENOEXEC.Error()) {
 		t.Errorf("a file that is no program: %v", err)
 	}
 	if n, err := os.ReadDir("/sys/class/net"); err != nil || len(n) == 0 {
 		t.Errorf("the machine's /sys after a failed Exec: %v, %v", n, err)
 	}
-	if _, err := Exec(lab, "h1", Program{}); err == nil {
+	if _, err := ExecProgram(lab, "h1", Program{}); err == nil {
 		t.Error("no program, no error")
 	}
 }

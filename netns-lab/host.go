@@ -58,7 +58,7 @@ type Interface struct {
 	TxQueueLen int
 
 	// Classes requests a queue for each traffic class, which Device.HoldQueue stops and
-	// Device.Resume restarts. If the machine does not allow that (Device.Unsteered),
+	// Device.ResumeQueue restarts. If the machine does not allow that (Device.Unsteered),
 	// there is one queue for all. Nil means one queue that cannot be held.
 	Classes *Classes
 }
@@ -87,7 +87,7 @@ const interfaceNameMax = 15
 // namespaces and of hosts.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-func validate(lab string, hosts []Host) error {
+func validateHosts(lab string, hosts []Host) error {
 	if !plainName.MatchString(lab) {
 		return fmt.Errorf("lab name %q: use up to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit", lab)
 	}
@@ -100,21 +100,21 @@ func validate(lab string, hosts []Host) error {
 			return fmt.Errorf("duplicate host %s: host names must differ within a lab", h.Name)
 		}
 		seen[h.Name] = true
-		if err := h.validate(); err != nil {
+		if err := h.validateHost(); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 	}
 	return nil
 }
 
-func (h Host) validate() error {
+func (h Host) validateHost() error {
 	seen := map[string]bool{"lo": true}
 	for _, i := range h.Interfaces {
 		if seen[i.Name] {
 			return fmt.Errorf("duplicate interface %s: interface names must differ within a host, and lo always exists", i.Name)
 		}
 		seen[i.Name] = true
-		if err := i.validate(); err != nil {
+		if err := i.validateInterface(); err != nil {
 			return fmt.Errorf("interface %s: %w", i.Name, err)
 		}
 	}
@@ -134,7 +134,7 @@ func (h Host) validate() error {
 	return nil
 }
 
-func (i Interface) validate() error {
+func (i Interface) validateInterface() error {
 	switch {
 	case i.Name == "" || len(i.Name) > interfaceNameMax || strings.ContainsAny(i.Name, "/:% \t\n") || i.Name == "." || i.Name == "..":
 		return fmt.Errorf("%q cannot name an interface: use 1 to %d characters without /, :, %% and spaces", i.Name, interfaceNameMax)
@@ -150,7 +150,7 @@ func (i Interface) validate() error {
 		return fmt.Errorf("a queue of %d packets is negative", i.TxQueueLen)
 	}
 	if i.Classes != nil {
-		if err := i.Classes.validate(); err != nil {
+		if err := i.Classes.validateClasses(); err != nil {
 			return err
 		}
 	}
@@ -158,8 +158,8 @@ func (i Interface) validate() error {
 		if !p.IsValid() {
 			return fmt.Errorf("an address is empty or has more bits than its family")
 		}
-		if p.Addr().Is6() && i.mtu() < ipv6MinMTU {
-			return fmt.Errorf("MTU %d is too small for %s: IPv6 needs %d (RFC 8200, section 5)", i.mtu(), p, ipv6MinMTU)
+		if p.Addr().Is6() && i.effectiveMTU() < ipv6MinMTU {
+			return fmt.Errorf("MTU %d is too small for %s: IPv6 needs %d (RFC 8200, section 5)", i.effectiveMTU(), p, ipv6MinMTU)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func CheckPrivate(dir string) error {
 
 const ipv6MinMTU = 1280
 
-func (i Interface) mtu() int {
+func (i Interface) effectiveMTU() int {
 	if i.MTU == 0 {
 		return DefaultMTU
 	}

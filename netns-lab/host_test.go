@@ -8,7 +8,7 @@ import (
 )
 
 func TestValidate_NamesTheFault(t *testing.T) {
-	if err := validate("leaf-spine_2.x", hostsN(3)); err != nil {
+	if err := validateHosts("leaf-spine_2.x", hostsN(3)); err != nil {
 		t.Error(err)
 	}
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestValidate_NamesTheFault(t *testing.T) {
 		if c.spoil != nil {
 			c.spoil(&hosts[0])
 		}
-		if err := validate(c.lab, hosts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := validateHosts(c.lab, hosts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("want an error with %q, got %v", c.want, err)
 		}
 	}

@@ -81,12 +81,12 @@ func (h HostInfo) named(preferred []netip.Addr) (a [2]netip.Addr) {
 			a[v] = preferred[i]
 			continue
 		}
-		a[v], _ = h.first(family)
+		a[v], _ = h.firstAddress(family)
 	}
 	return a
 }
 
-func (h HostInfo) first(family func(netip.Addr) bool) (netip.Addr, bool) {
+func (h HostInfo) firstAddress(family func(netip.Addr) bool) (netip.Addr, bool) {
 	for _, i := range h.Interfaces {
 		for _, p := range i.Addresses {
 			if family(p.Addr()) {

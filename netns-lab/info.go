@@ -58,10 +58,10 @@ type InterfaceInfo struct {
 // programs follow the clock of a dilated lab.
 const ClockFile = "clock"
 
-func describe(lab string, hosts []Host) []HostInfo {
+func describeHosts(lab string, hosts []Host) []HostInfo {
 	list := make([]HostInfo, len(hosts))
 	for n, h := range hosts {
-		list[n] = HostInfo{Name: h.Name, Namespace: Namespace(lab, h.Name)}
+		list[n] = HostInfo{Name: h.Name, Namespace: NamespaceName(lab, h.Name)}
 		for _, i := range h.Interfaces {
 			list[n].Interfaces = append(list[n].Interfaces, InterfaceInfo{Name: i.Name, Addresses: i.Addresses})
 			list[n].Virtual = list[n].Virtual || i.Kind == Virtual
@@ -80,7 +80,7 @@ func (i Info) Host(name string) (HostInfo, bool) {
 	return HostInfo{}, false
 }
 
-func (i Info) namespaces() []string {
+func (i Info) namespaceNames() []string {
 	names := make([]string, len(i.Hosts))
 	for n, h := range i.Hosts {
 		names[n] = h.Namespace

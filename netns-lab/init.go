@@ -65,15 +65,15 @@ func startInit(life *os.File, v view) (*hostInit, error) {
 			return nil, err
 		}
 	}
-	if err := i.instruct(ours, v); err != nil {
-		return nil, errors.Join(err, i.kill())
+	if err := i.sendOrders(ours, v); err != nil {
+		return nil, errors.Join(err, i.killInit())
 	}
 	return i, nil
 }
 
-// instruct sends the init its orders and waits for its answer, which is initReady if
+// sendOrders sends the init its orders and waits for its answer, which is initReady if
 // all went well.
-func (i *hostInit) instruct(orders *os.File, v view) error {
+func (i *hostInit) sendOrders(orders *os.File, v view) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -99,8 +99,8 @@ func (i *hostInit) instruct(orders *os.File, v view) error {
 // initReady is an init's answer when its host is ready.
 const initReady = "ready"
 
-// kill ends the init, and thereby all processes in its host, and waits until they are gone.
-func (i *hostInit) kill() error {
+// killInit ends the init, and thereby all processes in its host, and waits until they are gone.
+func (i *hostInit) killInit() error {
 	defer unix.Close(i.fd)
 	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // fails only if it has ended
 	me := []process{{i.pid, i.fd}}
@@ -128,7 +128,7 @@ func runInit() {
 	var v view
 	err := json.NewDecoder(orders).Decode(&v)
 	if err == nil {
-		err = v.arrange()
+		err = v.arrangeView()
 	}
 	if err != nil {
 		_, _ = orders.WriteString(err.Error())
@@ -174,7 +174,7 @@ func newLifeline() (*lifeline, error) {
 	return &lifeline{r, w}, nil
 }
 
-func (l *lifeline) close() {
+func (l *lifeline) closeLifeline() {
 	l.read.Close()
 	l.write.Close()
 }

@@ -3,7 +3,7 @@ package netnslab
 import "os"
 
 // Only processes that start in a host's namespaces can make and enter them, so Create
-// and Exec start their own program again under one of these names. It then acts by
+// and ExecProgram start their own program again under one of these names. It then acts by
 // that name and never reaches main.
 const (
 	initName  = "weft-init" // the first process of a host: see runInit

@@ -62,14 +62,14 @@ func (j *job) inFront(group int) bool {
 // setForeground makes a process group the terminal's foreground group. A background process may
 // do that only with SIGTTOU blocked or ignored (tcsetpgrp(3)).
 func (j *job) setForeground(group int) {
-	before := block(unix.SIGTTOU)
+	before := blockSignal(unix.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
-	unblock(before)
+	restoreMask(before)
 	j.has = group == j.pid
 }
 
-// attributes returns the attributes to start the program with.
-func (j *job) attributes() *syscall.SysProcAttr {
+// procAttributes returns the attributes to start the program with.
+func (j *job) procAttributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
 	if j.front {
 		a.Foreground, a.Ctty = true, int(j.tty.Fd())
@@ -86,9 +86,9 @@ func ofTerminal(s syscall.Signal) bool {
 	return false
 }
 
-// catch begins to collect the signals that this process gets. The program also ignores
+// catchSignals begins to collect the signals that this process gets. The program also ignores
 // the signals that this process ignores.
-func (j *job) catch() {
+func (j *job) catchSignals() {
 	for s := syscall.Signal(1); s < 65; s++ {
 		switch s {
 		case unix.SIGKILL, unix.SIGSTOP: // cannot be caught
@@ -102,16 +102,16 @@ func (j *job) catch() {
 	}
 }
 
-// forward sends the signals on to the program until it has ended.
-func (j *job) forward() {
+// forwardSignals sends the signals on to the program until it has ended.
+func (j *job) forwardSignals() {
 	go func() {
 		for s := range j.signals {
-			j.send(s.(syscall.Signal))
+			j.sendSignal(s.(syscall.Signal))
 		}
 	}()
 }
 
-func (j *job) send(s syscall.Signal) {
+func (j *job) sendSignal(s syscall.Signal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -123,34 +123,34 @@ func (j *job) send(s syscall.Signal) {
 	}
 }
 
-// await waits until the program has ended. It stops and continues with the program.
-func (j *job) await() (syscall.WaitStatus, error) {
+// awaitEnd waits until the program has ended. It stops and continues with the program.
+func (j *job) awaitEnd() (syscall.WaitStatus, error) {
 	for {
 		var status unix.WaitStatus
 		_, err := unix.Wait4(j.pid, &status, unix.WUNTRACED, nil)
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			j.release()
+			j.releaseProcess()
 			return 0, fmt.Errorf("wait for the program: %w", err)
 		case status.Stopped():
-			j.stopped(status.StopSignal())
+			j.handleStop(status.StopSignal())
 		default:
-			j.release()
+			j.releaseProcess()
 			return syscall.WaitStatus(status), nil
 		}
 	}
 }
 
-// stopped handles a stop of the program.
-func (j *job) stopped(by syscall.Signal) {
+// handleStop handles a stop of the program.
+func (j *job) handleStop(by syscall.Signal) {
 	if j.tty == nil || by == unix.SIGSTOP {
 		return // whoever stopped it will continue it
 	}
 	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && j.inFront(j.own) {
 		j.front = true
 		j.setForeground(j.pid)
-		j.send(unix.SIGCONT)
+		j.sendSignal(unix.SIGCONT)
 		return
 	}
 	if j.has {
@@ -164,12 +164,12 @@ func (j *job) stopped(by syscall.Signal) {
 		j.setForeground(j.pid)
 	}
 	j.mu.Unlock()
-	j.send(unix.SIGCONT)
+	j.sendSignal(unix.SIGCONT)
 }
 
-// release releases the job's hold on this process: signals act on this process again,
+// releaseProcess releases the job's hold on this process: signals act on this process again,
 // and it gets the terminal back.
-func (j *job) release() {
+func (j *job) releaseProcess() {
 	j.mu.Lock()
 	j.over = true
 	j.mu.Unlock()
@@ -183,15 +183,15 @@ func (j *job) release() {
 	}
 }
 
-// block blocks a signal in the calling thread, to which its goroutine is locked.
-func block(s syscall.Signal) (before unix.Sigset_t) {
+// blockSignal blocks a signal in the calling thread, to which its goroutine is locked.
+func blockSignal(s syscall.Signal) (before unix.Sigset_t) {
 	var set unix.Sigset_t
 	set.Val[(s-1)/64] |= 1 << ((s - 1) % 64)
 	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before)
 	return before
 }
 
-func unblock(before unix.Sigset_t) { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }
+func restoreMask(before unix.Sigset_t) { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }
 
 // defaultAction restores a signal's default action, which the runtime has replaced, and
 // unblocks it in the calling thread.

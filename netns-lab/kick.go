@@ -65,8 +65,8 @@ func newKicker(index int, steer bool) (*kicker, error) {
 	return k, nil
 }
 
-// send makes the kernel check a queue.
-func (k *kicker) send(queue int) error {
+// kickQueue makes the kernel check a queue.
+func (k *kicker) kickQueue(queue int) error {
 	if k.steer {
 		if err := unix.SetsockoptInt(k.fd, unix.SOL_SOCKET, unix.SO_MARK, kickMark|queue&kickQueue); err != nil {
 			return fmt.Errorf("mark a frame that resumes a queue: %w", err)
@@ -81,7 +81,7 @@ func (k *kicker) send(queue int) error {
 	return fmt.Errorf("send a frame that resumes a queue: %w", err)
 }
 
-func (k *kicker) close() {
+func (k *kicker) closeKicker() {
 	if k != nil {
 		unix.Close(k.fd)
 	}

@@ -8,7 +8,7 @@
 //
 // Create first records everything it makes in a journal under /run/weft/<lab>, and
 // the owner holds a lock on that directory as long as it lives. So a lab whose owner
-// was killed, at whatever moment, is recognised and is removed by Sweep or by the
+// was killed, at whatever moment, is recognised and is removed by SweepLab or by the
 // next Create of the same name.
 //
 // It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to /run
@@ -98,17 +98,17 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := CheckPrivileges(); err != nil {
 		return nil, err
 	}
-	if err := validate(name, hosts); err != nil {
+	if err := validateHosts(name, hosts); err != nil {
 		return nil, err
 	}
-	info = Info{Name: name, File: info.File, Names: info.Names, Dilation: info.Dilation, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts), Rootless: inRootless()}
-	st, err := claim(info)
+	info = Info{Name: name, File: info.File, Names: info.Names, Dilation: info.Dilation, PID: os.Getpid(), Started: time.Now(), Hosts: describeHosts(name, hosts), Rootless: inRootless()}
+	st, err := claimLab(info)
 	if err != nil {
 		return nil, err
 	}
-	info.Dir, info.Running = st.dir(), true
+	info.Dir, info.Running = st.directory(), true
 	l := &Lab{info: info, state: st}
-	if err := l.build(hosts); err != nil {
+	if err := l.buildHosts(hosts); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	for i, ns := range l.hosts {
@@ -116,15 +116,15 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 			l.info.Hosts[i].Init = ns.init.pid
 		}
 	}
-	if err := writeJournal(l.info.Dir, l.info); err != nil { // for Exec
+	if err := writeJournal(l.info.Dir, l.info); err != nil { // for ExecProgram
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// build makes every host of the lab. After an error, what was made before it is left
+// buildHosts makes every host of the lab. After an error, what was made before it is left
 // in l for Close.
-func (l *Lab) build(hosts []Host) error {
+func (l *Lab) buildHosts(hosts []Host) error {
 	if err := shareNetnsMounts(); err != nil {
 		return err
 	}
@@ -173,17 +173,17 @@ func (l *Lab) Info() Info { return l.info }
 // Close ends the processes inside the hosts and removes all that Create made.
 // The devices' descriptors are invalid from the moment it is called: readers must
 // have stopped. If a part cannot be removed, the rest still is, and the journal
-// stays for Sweep. Further calls return the same result.
+// stays for SweepLab. Further calls return the same result.
 func (l *Lab) Close() error {
-	l.close.Do(func() { l.closeErr = l.remove() })
+	l.close.Do(func() { l.closeErr = l.removeHosts() })
 	return l.closeErr
 }
 
-func (l *Lab) remove() error {
-	defer l.state.unlock()
-	inodes := l.info.inodes()
+func (l *Lab) removeHosts() error {
+	defer l.state.unlockState()
+	inodes := l.info.findInodes()
 	// Programs are asked to end before their inits are killed.
-	ended := endProcesses(inodes, l.inits())
+	ended := endProcesses(inodes, l.initPIDs())
 	if ended == nil { // otherwise the names stay, or the processes could not be found again
 		ended = l.endInits()
 	}
@@ -196,22 +196,22 @@ func (l *Lab) remove() error {
 	}
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
 		if ns != nil {
-			ns.close()
+			ns.closeNamespace()
 		}
 	}
 	var work errgroup.Group
 	work.SetLimit(buildWorkers)
 	for _, d := range l.devices {
-		work.Go(d.close)
+		work.Go(d.closeQueues)
 	}
 	if err := errors.Join(ended, named, work.Wait()); err != nil {
 		return err
 	}
-	return l.state.remove()
+	return l.state.removeState()
 }
 
-// inits returns the PIDs of the hosts' first processes.
-func (l *Lab) inits() map[int]bool {
+// initPIDs returns the PIDs of the hosts' first processes.
+func (l *Lab) initPIDs() map[int]bool {
 	pids := map[int]bool{}
 	for _, ns := range l.hosts {
 		if ns != nil && ns.init != nil {
@@ -227,12 +227,12 @@ func (l *Lab) endInits() error {
 	work.SetLimit(buildWorkers)
 	for _, ns := range l.hosts {
 		if ns != nil && ns.init != nil {
-			work.Go(ns.init.kill)
+			work.Go(ns.init.killInit)
 		}
 	}
 	err := work.Wait()
 	if l.life != nil {
-		l.life.close()
+		l.life.closeLifeline()
 	}
 	return err
 }

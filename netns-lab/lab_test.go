@@ -27,7 +27,7 @@ func TestClose_RemovesWhatCreateMade(t *testing.T) {
 	if got := residue(l.Info().Name); len(got) != 4+4+1 {
 		t.Errorf("while it runs there are %v", got)
 	}
-	if info, err := Find(l.Info().Name); err != nil || !info.Running || info.PID != os.Getpid() || info.File != "lab.yaml" || len(info.Hosts) != 4 || info.Dir != l.Dir() {
+	if info, err := FindLab(l.Info().Name); err != nil || !info.Running || info.PID != os.Getpid() || info.File != "lab.yaml" || len(info.Hosts) != 4 || info.Dir != l.Dir() {
 		t.Errorf("Find says %+v, %v", info, err)
 	}
 	if err := l.Close(); err != nil {
@@ -45,10 +45,10 @@ func TestClose_RemovesWhatCreateMade(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
-	if _, err := Find(l.Info().Name); !errors.Is(err, ErrUnknown) {
+	if _, err := FindLab(l.Info().Name); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Find after Close: %v", err)
 	}
-	if err := Sweep(l.Info().Name); !errors.Is(err, ErrUnknown) {
+	if err := SweepLab(l.Info().Name); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Sweep after Close: %v", err)
 	}
 	d := l.Devices()[0]
@@ -196,7 +196,7 @@ func TestCreate_RefusesTheNamespaceOfAnotherLab(t *testing.T) {
 	if _, err := Create(name, Info{}, []Host{{Name: "x-y"}}); err == nil || !strings.Contains(err.Error(), "is host y of lab "+name+"-x") {
 		t.Errorf("two labs with the same namespace: %v", err)
 	}
-	if _, err := os.Stat(namespacePath(Namespace(name, "x-y"))); err != nil {
+	if _, err := os.Stat(namespacePath(NamespaceName(name, "x-y"))); err != nil {
 		t.Errorf("the other lab lost its namespace: %v", err)
 	}
 }
@@ -204,7 +204,7 @@ func TestCreate_RefusesTheNamespaceOfAnotherLab(t *testing.T) {
 func TestCreate_SparesAForeignNamespace(t *testing.T) {
 	t.Parallel()
 	name := labName(t)
-	path := namespacePath(Namespace(name, "h1"))
+	path := namespacePath(NamespaceName(name, "h1"))
 	if err := shareNetnsMounts(); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestCreate_HasOneWinner(t *testing.T) {
 	if _, err := Create(name, Info{}, hostsN(2)); err == nil || !strings.Contains(err.Error(), "weft down "+name) {
 		t.Errorf("Create of a running lab: %v", err)
 	}
-	if err := Sweep(name); !errors.Is(err, ErrRunning) {
+	if err := SweepLab(name); !errors.Is(err, ErrRunning) {
 		t.Errorf("Sweep of a running lab: %v", err)
 	}
 	for _, l := range winners {
@@ -258,7 +258,7 @@ func TestCreate_HasOneWinner(t *testing.T) {
 func TestClose_LeavesUsersFilesInEtc(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
-	own := filepath.Join(etcDir(), Namespace(l.Info().Name, "h1"), "resolv.conf")
+	own := filepath.Join(etcDir(), NamespaceName(l.Info().Name, "h1"), "resolv.conf")
 	if err := os.WriteFile(own, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -274,11 +274,11 @@ func TestClose_LeavesUsersFilesInEtc(t *testing.T) {
 // commandsIn returns the command lines of the processes in a host, except its first, by PID.
 func commandsIn(t testing.TB, l *Lab, host string) map[int]string {
 	t.Helper()
-	id, err := inodeOf(namespacePath(Namespace(l.Info().Name, host)))
+	id, err := inodeOf(namespacePath(NamespaceName(l.Info().Name, host)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := processesIn(map[inode]bool{id: true}, l.inits())
+	found, err := processesIn(map[inode]bool{id: true}, l.initPIDs())
 	if err != nil {
 		t.Fatal(err)
 	}

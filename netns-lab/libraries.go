@@ -38,7 +38,7 @@ func (c *linkerCache) coverLibraries() (covers []string, err error) {
 		found := false
 		for _, at := range system[f.Name()] {
 			if real, err := filepath.EvalSymlinks(at); err == nil {
-				if err := bind(filepath.Join(verbsLibraries, f.Name()), real); err != nil {
+				if err := bindMount(filepath.Join(verbsLibraries, f.Name()), real); err != nil {
 					return nil, err
 				}
 				covers, found = append([]string{real}, covers...), true
@@ -49,7 +49,7 @@ func (c *linkerCache) coverLibraries() (covers []string, err error) {
 	if !missing || ldconfig == "" {
 		return covers, nil
 	}
-	if err := c.cover(ldconfig); err != nil {
+	if err := c.coverCache(ldconfig); err != nil {
 		return nil, err
 	}
 	return append([]string{cachePath}, covers...), nil
@@ -98,8 +98,8 @@ func parseLibraries(out []byte, arch string) map[string][]string {
 	return paths
 }
 
-// cover gives the host a linker cache in which verbsLibraries comes first.
-func (c *linkerCache) cover(ldconfig string) error {
+// coverCache gives the host a linker cache in which verbsLibraries comes first.
+func (c *linkerCache) coverCache(ldconfig string) error {
 	if *c == nil {
 		b, err := makeCache(ldconfig)
 		if err != nil {
@@ -110,7 +110,7 @@ func (c *linkerCache) cover(ldconfig string) error {
 	if err := os.WriteFile(ownCache, *c, 0o644); err != nil {
 		return err
 	}
-	return bind(ownCache, cachePath)
+	return bindMount(ownCache, cachePath)
 }
 
 const ownCache = verbsDir + "/ld.so.cache"

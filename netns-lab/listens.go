@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// TCP returns the kernel's listing of a host's TCP sockets (proc_net_tcp in the
-// kernel's documentation), for Listens.
-func (l *Lab) TCP(host string) (text string, err error) {
+// TCPSockets returns the kernel's listing of a host's TCP sockets (proc_net_tcp in the
+// kernel's documentation), for IsListening.
+func (l *Lab) TCPSockets(host string) (text string, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
 		return "", noHost(l.info, host)
@@ -29,8 +29,8 @@ func (l *Lab) TCP(host string) (text string, err error) {
 // listening is the state of a listening TCP socket (TCP_LISTEN).
 const listening = "0A"
 
-// Listens reports whether a socket in a listing of /proc/net/tcp and tcp6 listens on a port.
-func Listens(listing string, port uint16) bool {
+// IsListening reports whether a socket in a listing of /proc/net/tcp and tcp6 listens on a port.
+func IsListening(listing string, port uint16) bool {
 	for line := range strings.Lines(listing) {
 		f := strings.Fields(line)
 		if len(f) < 4 || f[3] != listening {

@@ -11,7 +11,7 @@ func TestListens_FindsListeningPorts(t *testing.T) {
    1: short
 `
 	for port, want := range map[uint16]bool{8080: true, 5201: true, 8081: false, 80: false, 50000: false} {
-		if Listens(listing, port) != want {
+		if IsListening(listing, port) != want {
 			t.Errorf("port %d: %v", port, !want)
 		}
 	}

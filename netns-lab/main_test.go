@@ -32,7 +32,7 @@ func execHelper(args []string) error {
 	if err != nil {
 		return err
 	}
-	status, err := Exec(args[0], args[1], Program{Argv: args[2:], Dir: dir})
+	status, err := ExecProgram(args[0], args[1], Program{Argv: args[2:], Dir: dir})
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 // netnsDir holds a bind mount for each named namespace, as in iproute2.
 const netnsDir = "/run/netns"
 
-// Namespace returns the name of a host in `ip netns`.
-func Namespace(lab, host string) string { return "weft-" + lab + "-" + host }
+// NamespaceName returns the name of a host in `ip netns`.
+func NamespaceName(lab, host string) string { return "weft-" + lab + "-" + host }
 
 func namespacePath(name string) string { return filepath.Join(netnsDir, name) }
 
@@ -73,8 +73,8 @@ func joinNamespace(name string) error {
 	return nil
 }
 
-// use runs f unless ns is closed.
-func (ns *namespace) use(f func() error) error {
+// runOpen runs f unless ns is closed.
+func (ns *namespace) runOpen(f func() error) error {
 	ns.mu.RLock()
 	defer ns.mu.RUnlock()
 	if ns.closed {
@@ -83,7 +83,7 @@ func (ns *namespace) use(f func() error) error {
 	return f()
 }
 
-func (ns *namespace) close() {
+func (ns *namespace) closeNamespace() {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if ns.closed {

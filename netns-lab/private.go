@@ -114,8 +114,8 @@ func moveTree(tree int, to string) error {
 	return nil
 }
 
-// bind binds from, with all mounts below it, to the path to.
-func bind(from, to string) error {
+// bindMount binds from, with all mounts below it, to the path to.
+func bindMount(from, to string) error {
 	if err := unix.Mount(from, to, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s over %s: %w", from, to, err)
 	}

@@ -27,7 +27,7 @@ func endProcesses(inodes map[inode]bool, spared map[int]bool) error {
 	if len(inodes) == 0 {
 		return nil
 	}
-	signal, patience := unix.SIGTERM, grace
+	signal, timeout := unix.SIGTERM, grace
 	for deadline := time.Now().Add(grace + killWait); ; {
 		processes, err := processesIn(inodes, spared)
 		if err != nil || len(processes) == 0 {
@@ -41,10 +41,10 @@ func endProcesses(inodes map[inode]bool, spared map[int]bool) error {
 			// The only possible error is that it has ended by itself.
 			_ = unix.PidfdSendSignal(p.fd, signal, nil, 0)
 		}
-		awaitEnd(processes, patience)
+		awaitEnd(processes, timeout)
 		closeAll(processes)
 		// Processes that remain, or were started meanwhile, get no more grace.
-		signal, patience = unix.SIGKILL, killWait
+		signal, timeout = unix.SIGKILL, killWait
 	}
 }
 
@@ -59,8 +59,8 @@ func inodeOf(path string) (inode, error) {
 	return inode{device: st.Dev, number: st.Ino}, nil
 }
 
-// inodes finds the existing namespaces of a lab.
-func (i Info) inodes() map[inode]bool {
+// findInodes finds the existing namespaces of a lab.
+func (i Info) findInodes() map[inode]bool {
 	if i.Rootless && !inRootless() {
 		return i.inodesSeenInside()
 	}
@@ -70,7 +70,7 @@ func (i Info) inodes() map[inode]bool {
 // inodesUnder finds the namespaces by name in the file system with this root.
 func (i Info) inodesUnder(root string) map[inode]bool {
 	inodes := map[inode]bool{}
-	for _, name := range i.namespaces() {
+	for _, name := range i.namespaceNames() {
 		if id, err := inodeOf(filepath.Join(root, namespacePath(name))); err == nil {
 			inodes[id] = true
 		}
@@ -146,8 +146,8 @@ func processesIn(namespaces map[inode]bool, spared map[int]bool) ([]process, err
 }
 
 // awaitEnd waits until all processes have ended, or for the given time.
-func awaitEnd(processes []process, atMost time.Duration) {
-	deadline := time.Now().Add(atMost)
+func awaitEnd(processes []process, maxWait time.Duration) {
+	deadline := time.Now().Add(maxWait)
 	for _, p := range processes {
 		poll := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
 		for {

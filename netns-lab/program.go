@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run starts a program in the host whose init is pidfd, and waits for its end. It
+// runProgram starts a program in the host whose init is pidfd, and waits for its end. It
 // uses a thread that waits as long as the program runs, since the program is killed
 // when the thread ends. No other goroutine ever runs on that thread.
-func run(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err error) {
+func runProgram(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err error) {
 	done := make(chan struct{})
 	go notMainThread(func() {
 		defer close(done)
 		var j *job
-		if j, err = start(pidfd, p); err != nil {
+		if j, err = startProgram(pidfd, p); err != nil {
 			err = fmt.Errorf("host %s of lab %s: %w", host, lab, err)
 			return
 		}
-		status, err = j.await()
+		status, err = j.awaitEnd()
 	})
 	<-done
 	return status, err
 }
 
-// start starts a program from the calling thread.
-func start(pidfd int, p Program) (*job, error) {
+// startProgram starts a program from the calling thread.
+func startProgram(pidfd int, p Program) (*job, error) {
 	report, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0) // its other end is inherited
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", err)
@@ -42,18 +42,18 @@ func start(pidfd int, p Program) (*job, error) {
 	said := os.NewFile(uintptr(report[0]), "report")
 	defer said.Close()
 	j := newJob()
-	j.catch()
+	j.catchSignals()
 	if err = enterHost(pidfd); err == nil {
-		j.pid, err = syscall.ForkExec(self, entry{report[1], p}.args(), &syscall.ProcAttr{
-			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: j.attributes(),
+		j.pid, err = syscall.ForkExec(self, entry{report[1], p}.encodeArgs(), &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: j.procAttributes(),
 		})
 	}
 	unix.Close(report[1])
 	if err != nil {
-		j.release()
+		j.releaseProcess()
 		return nil, fmt.Errorf("enter it: %w", err)
 	}
-	j.forward()
+	j.forwardSignals()
 	// See dieWithParent.
 	if _, err := io.ReadFull(said, make([]byte, 1)); err == nil {
 		_, _ = unix.Write(report[0], []byte{0})
@@ -62,8 +62,8 @@ func start(pidfd int, p Program) (*job, error) {
 	if err == nil && len(text) == 0 {
 		return j, nil // it has executed the program
 	}
-	_, _ = j.await()
-	return nil, failure(text)
+	_, _ = j.awaitEnd()
+	return nil, decodeFailure(text)
 }
 
 // entry holds the orders for runEnter.
@@ -72,8 +72,8 @@ type entry struct {
 	Program
 }
 
-// args returns the orders as a process's arguments, which may be any bytes.
-func (e entry) args() []string {
+// encodeArgs returns the orders as a process's arguments, which may be any bytes.
+func (e entry) encodeArgs() []string {
 	return append([]string{enterName, strconv.Itoa(e.report), strconv.FormatBool(e.KernelRDMA), e.Dir}, e.Argv...)
 }
 
@@ -91,7 +91,7 @@ func parseEntry(args []string) (e entry, err error) {
 // A report of why a program cannot start begins with its kind.
 var kinds = map[byte]error{'n': fs.ErrNotExist, 'p': fs.ErrPermission, 'o': errors.New("")}
 
-func failure(text []byte) error {
+func decodeFailure(text []byte) error {
 	if len(text) < 2 {
 		return errors.New("the program did not start")
 	}
@@ -116,7 +116,7 @@ func runEnter(args []string) {
 		os.Exit(2)
 	}
 	unix.CloseOnExec(e.report)
-	err = e.become()
+	err = e.becomeProgram()
 	kind := byte('o')
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -150,7 +150,7 @@ func (e entry) dieWithParent() error {
 	}
 }
 
-func (e entry) become() error {
+func (e entry) becomeProgram() error {
 	// Killing weft exec must kill the program.
 	if err := e.dieWithParent(); err != nil {
 		return err

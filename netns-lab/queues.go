@@ -27,36 +27,36 @@ const MaxQueues = 256
 // super-packet, would leave after a minute without a resume.
 const trickle = 1000
 
-// place returns the handle and the parent of a queue's token bucket.
-func (d *Device) place(queue int) (handle, parent uint32) {
+// qdiscPlace returns the handle and the parent of a queue's token bucket.
+func (d *Device) qdiscPlace(queue int) (handle, parent uint32) {
 	if len(d.FDs) == 1 {
 		return shaperHandle, netlink.HANDLE_ROOT
 	}
 	return bucketHandle + uint32(queue)<<16, mqHandle | uint32(queue+1)
 }
 
-// keepApart gives each of the device's queues its own queueing discipline. It is
+// separateQueues gives each of the device's queues its own queueing discipline. It is
 // called while the device is down.
 //
 // The kernel makes all MaxQueues disciplines, and in each three arrays of the length
 // of the device's ring: 60 MB at the default. keepApart removes those without a
 // queue, by first replacing each with a discipline that can be deleted.
-func (d *Device) keepApart() error {
-	if err := d.ns.links.LinkSetTxQLen(d.link(), 1); err != nil {
+func (d *Device) separateQueues() error {
+	if err := d.ns.links.LinkSetTxQLen(d.linkID(), 1); err != nil {
 		return fmt.Errorf("transmit queue of 1 packet: %w", err)
 	}
 	const replace = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
-	if err := d.qdisc(unix.RTM_NEWQDISC, replace, mqHandle, netlink.HANDLE_ROOT, "mq"); err != nil {
+	if err := d.requestQdisc(unix.RTM_NEWQDISC, replace, mqHandle, netlink.HANDLE_ROOT, "mq"); err != nil {
 		return fmt.Errorf("queueing discipline mq: %w", err)
 	}
 	for i := len(d.FDs); i < MaxQueues; i++ {
-		handle, parent := d.place(i)
-		err := d.qdisc(unix.RTM_NEWQDISC, replace, handle, parent, "pfifo")
+		handle, parent := d.qdiscPlace(i)
+		err := d.requestQdisc(unix.RTM_NEWQDISC, replace, handle, parent, "pfifo")
 		if errors.Is(err, unix.ENOENT) {
 			break // this kernel has fewer
 		}
 		if err == nil {
-			err = d.qdisc(unix.RTM_DELQDISC, 0, handle, parent, "pfifo")
+			err = d.requestQdisc(unix.RTM_DELQDISC, 0, handle, parent, "pfifo")
 		}
 		if err != nil {
 			return fmt.Errorf("remove transmit queue %d: %w", i, err)
@@ -65,8 +65,8 @@ func (d *Device) keepApart() error {
 	return nil
 }
 
-// qdisc requests a change of a queueing discipline.
-func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, attributes ...*nl.RtAttr) error {
+// requestQdisc requests a change of a queueing discipline.
+func (d *Device) requestQdisc(request, flags int, handle, parent uint32, kind string, attributes ...*nl.RtAttr) error {
 	req := nl.NewNetlinkRequest(request, flags|unix.NLM_F_ACK)
 	req.Sockets = d.ns.raw
 	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(d.index), Handle: handle, Parent: parent})
@@ -83,24 +83,24 @@ func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, a
 // bucket still leaves: one packet, or one super-packet. A device whose classes are
 // not kept apart has only queue 0, for all.
 func (d *Device) HoldQueue(queue int) error {
-	return d.explain(d.ns.use(func() error {
+	return d.explainError(d.ns.runOpen(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.held[queue] = true
-		return d.fill(queue)
+		return d.setBucket(queue)
 	}))
 }
 
-// Resume restarts a held queue.
-func (d *Device) Resume(queue int) error {
-	return d.explain(d.ns.use(func() error {
+// ResumeQueue restarts a held queue.
+func (d *Device) ResumeQueue(queue int) error {
+	return d.explainError(d.ns.runOpen(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.held[queue] = false
-		if err := d.fill(queue); err != nil {
+		if err := d.setBucket(queue); err != nil {
 			return err
 		}
-		return d.kick.send(queue)
+		return d.kick.kickQueue(queue)
 	}))
 }
 
@@ -110,7 +110,7 @@ func (d *Device) Queues(priority uint8) (first, n int) {
 	if d.classes == nil {
 		return 0, 0
 	}
-	switch first = d.classes.first(priority); {
+	switch first = d.classes.firstQueue(priority); {
 	case first < 0:
 		return 0, 0
 	case len(d.FDs) == 1:

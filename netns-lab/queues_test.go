@@ -109,8 +109,8 @@ func (s *numbered) checkHeld(t *testing.T, d *Device, n int64, start time.Time) 
 		t.Error("a sender was not stopped")
 	}
 	got := 1000 * s.received.Load() // bytes
-	if most := int64(d.shaper.tallest) + int64(trickle*time.Since(start).Seconds()); got > most {
-		t.Errorf("%d bytes came from a queue that is held, more than %d", got, most)
+	if maxBytes := int64(d.shaper.tallest) + int64(trickle*time.Since(start).Seconds()); got > maxBytes {
+		t.Errorf("%d bytes came from a queue that is held, more than %d", got, maxBytes)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestHold_StopsOneClassOnly(t *testing.T) {
 				t.Errorf("%+v of %+v waits in the host", q, counters)
 			}
 			before := held.received.Load()
-			if err := d.Resume(queue); err != nil {
+			if err := d.ResumeQueue(queue); err != nil {
 				t.Fatal(err)
 			}
 			heldDone.Wait()
@@ -272,7 +272,7 @@ func TestHold_LosesNothingOfTCP(t *testing.T) {
 					t.Fatal(err)
 				}
 				other.waitMore(t, some)
-				if err := d.Resume(2); err != nil {
+				if err := d.ResumeQueue(2); err != nil {
 					t.Fatal(err)
 				}
 				held.waitMore(t, some)
@@ -311,7 +311,7 @@ func TestHold_WithoutSteeringStopsAllClasses(t *testing.T) {
 	for _, s := range streams {
 		s.checkHeld(t, d, n, start)
 	}
-	if err := d.Resume(firstQueue(d, 3)); err != nil {
+	if err := d.ResumeQueue(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range streams {
@@ -356,7 +356,7 @@ func TestQueues_FollowRateAndMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("10:20Mbit", "11:8Kbit", "12:20Mbit")
-	if err := d.Resume(1); err != nil {
+	if err := d.ResumeQueue(1); err != nil {
 		t.Fatal(err)
 	}
 	check("10:20Mbit", "11:20Mbit", "12:20Mbit")
@@ -396,7 +396,7 @@ func TestResume_WorksWhileTheDeviceIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	inNetwork(t, l, "h1", "ip", "link", "set", "eth0", "down")
-	if err := d.Resume(1); err != nil {
+	if err := d.ResumeQueue(1); err != nil {
 		t.Fatal(err)
 	}
 	inNetwork(t, l, "h1", "ip", "link", "set", "eth0", "up")
@@ -438,7 +438,7 @@ func BenchmarkResume(b *testing.B) {
 		drain()
 		start := time.Now()
 		resumed := make(chan error)
-		go func() { resumed <- d.Resume(1) }() // it returns when all pending packets have come
+		go func() { resumed <- d.ResumeQueue(1) }() // it returns when all pending packets have come
 		for {
 			if n, err := unix.Read(d.FDs[1], buf); err == nil && !bytes.HasSuffix(buf[:n], Kick) {
 				break

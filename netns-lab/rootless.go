@@ -21,7 +21,7 @@ import (
 //     and from then on works as root does.
 //
 // Everything in the namespaces disappears with their last process. The journal
-// stays, and Sweep ends the programs left behind by the owner's death.
+// stays, and SweepLab ends the programs left behind by the owner's death.
 
 // IsUnprivileged reports whether this process can make only rootless labs.
 func IsUnprivileged() bool { return os.Geteuid() != 0 || checkCapabilities() != nil }
@@ -31,7 +31,7 @@ func IsUnprivileged() bool { return os.Geteuid() != 0 || checkCapabilities() != 
 // The outer process calls it: the inner one has no power over programs in another
 // user namespace.
 func PrepareRootless(name string) (dir string, err error) {
-	if err := Sweep(name); err != nil && !errors.Is(err, ErrUnknown) {
+	if err := SweepLab(name); err != nil && !errors.Is(err, ErrUnknown) {
 		return "", err
 	}
 	return stateDir, os.MkdirAll(stateDir, 0o700)
@@ -56,17 +56,17 @@ func ExplainRootless(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("a lab without root needs a user namespace: %w: %s; or run as root (sudo)", err, remedy(err, knob))
+	return fmt.Errorf("a lab without root needs a user namespace: %w: %s; or run as root (sudo)", err, remedyFor(err, readKnob))
 }
 
-// knob reads a kernel parameter; it returns the empty string if there is no such parameter.
-func knob(key string) string {
+// readKnob reads a kernel parameter; it returns the empty string if there is no such parameter.
+func readKnob(key string) string {
 	b, _ := os.ReadFile(filepath.Join(sysctlDir, key))
 	return strings.TrimSpace(string(b))
 }
 
-// remedy says how to fix an error in making or using a user namespace.
-func remedy(err error, knob func(key string) string) string {
+// remedyFor says how to fix an error in making or using a user namespace.
+func remedyFor(err error, knob func(key string) string) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
 		if knob("user/max_user_namespaces") == "0" {

@@ -23,7 +23,7 @@ func TestRemedy_NamesTheFix(t *testing.T) {
 		{unix.EACCES, map[string]string{"kernel/apparmor_restrict_unprivileged_userns": "1"}, "profile"},
 		{unix.EPERM, map[string]string{"kernel/apparmor_restrict_unprivileged_userns": "0"}, "container"},
 	} {
-		if got := remedy(&os.PathError{Err: c.err}, func(key string) string { return c.knobs[key] }); !strings.Contains(got, c.want) {
+		if got := remedyFor(&os.PathError{Err: c.err}, func(key string) string { return c.knobs[key] }); !strings.Contains(got, c.want) {
 			t.Errorf("%v, %v: %q does not say %q", c.err, c.knobs, got, c.want)
 		}
 	}

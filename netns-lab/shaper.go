@@ -80,12 +80,12 @@ func (d *Device) superSegments(r units.Rate) int {
 	frame := d.mtu + ethernetHeader + wireOverhead
 	n := min(maxSuper, max(superPacket/d.mtu, 1))
 	if r > 0 {
-		n = min(n, max(int(r.Per(maxSuperTime))/frame, 1))
+		n = min(n, max(int(r.BytesIn(maxSuperTime))/frame, 1))
 	}
 	return n
 }
 
-// shape installs or changes the shaper in every queue. Waiting packets stay.
+// setShaper installs or changes the shaper in every queue. Waiting packets stay.
 //
 // Without offload, TCP must not send many packets as one (gso_max_segs, see
 // setRate), since they would be charged a single overhead. Super-packets still come
@@ -97,7 +97,7 @@ func (d *Device) superSegments(r units.Rate) int {
 // With offload, a size table (stab) tells tbf the wire size of a super-packet, and
 // the peak bucket holds the largest one allowed. The rate is then one part in a
 // thousand below the link's.
-func (d *Device) shape(r units.Rate) error {
+func (d *Device) setShaper(r units.Rate) error {
 	largest := d.mtu + d.Kind.headerLen()
 	if d.Kind == TAP {
 		largest += vlanTag
@@ -109,21 +109,21 @@ func (d *Device) shape(r units.Rate) error {
 	d.shaper.tallest = max(d.shaper.tallest, largest)
 	d.shaper.rate = r
 	for queue := range d.FDs {
-		if err := d.fill(queue); err != nil {
+		if err := d.setBucket(queue); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fill makes or changes the token bucket of a queue, at the shaper's rate or, while
+// setBucket makes or changes the token bucket of a queue, at the shaper's rate or, while
 // the queue is held, at trickle. Either way the bucket is full afterwards.
-func (d *Device) fill(queue int) error {
+func (d *Device) setBucket(queue int) error {
 	// tbf never releases a packet that is larger than the bucket: the bucket must
 	// fit packets that came before the MTU was lowered.
 	r, tallest := d.shaper.rate, d.shaper.tallest
 	real := r / units.Rate(d.dilation)
-	burst := max(2*tallest, int(real.Per(shaperMakeUp)))
+	burst := max(2*tallest, int(real.BytesIn(shaperMakeUp)))
 
 	rate := max(uint64(real)/8, 1)
 	if d.Offload {
@@ -152,10 +152,10 @@ func (d *Device) fill(queue int) error {
 	// The library's Tbf supports neither overhead nor mpu.
 	attributes := []*nl.RtAttr{options}
 	if d.Offload {
-		attributes = append(attributes, d.shaper.table.attribute())
+		attributes = append(attributes, d.shaper.table.toAttribute())
 	}
-	handle, parent := d.place(queue)
-	if err := d.qdisc(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, handle, parent, "tbf", attributes...); err != nil {
+	handle, parent := d.qdiscPlace(queue)
+	if err := d.requestQdisc(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, handle, parent, "tbf", attributes...); err != nil {
 		return fmt.Errorf("shaper at %s: %w (it needs the tbf queueing discipline: modprobe sch_tbf, or CONFIG_NET_SCH_TBF)", r, err)
 	}
 	return nil

@@ -36,7 +36,7 @@ type shaped struct {
 
 func shapedBy(t *testing.T, d *Device) (s shaped) {
 	t.Helper()
-	list, err := d.ns.links.QdiscList(d.link())
+	list, err := d.ns.links.QdiscList(d.linkID())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func shapedBy(t *testing.T, d *Device) (s shaped) {
 // the overhead of a packet to it.
 func (d *Device) bucket() units.Bytes {
 	overhead := units.Bytes(ethernetHeader - d.Kind.headerLen() + wireOverhead)
-	return max(2*units.Bytes(d.shaper.tallest), d.shaper.rate.Per(shaperMakeUp)) + overhead
+	return max(2*units.Bytes(d.shaper.tallest), d.shaper.rate.BytesIn(shaperMakeUp)) + overhead
 }
 
 // checkRate checks that d's packets take as long as the rate and the bucket demand, and that
@@ -65,7 +65,7 @@ func checkRate(t *testing.T, d *Device) {
 	t.Helper()
 	start, before := time.Now(), shapedBy(t, d)
 	rate, bucket := d.shaper.rate, d.bucket()
-	some := bucket + rate.Per(units.Second/4)
+	some := bucket + rate.BytesIn(units.Second/4)
 	var got shaped
 	await.True(t, fmt.Sprintf("%v from the shaper", some), func() bool {
 		got = shapedBy(t, d)
@@ -73,8 +73,8 @@ func checkRate(t *testing.T, d *Device) {
 	})
 	// The kernel rounds the time of a packet down to nanoseconds.
 	took := units.FromDuration(time.Since(start)) + units.Time(got.packets-before.packets)*units.Nanosecond
-	if most := bucket + rate.Per(took); got.bytes-before.bytes > most {
-		t.Errorf("at %s %v occupied the wire in %v, more than %v", rate, got.bytes-before.bytes, took, most)
+	if maxBytes := bucket + rate.BytesIn(took); got.bytes-before.bytes > maxBytes {
+		t.Errorf("at %s %v occupied the wire in %v, more than %v", rate, got.bytes-before.bytes, took, maxBytes)
 	}
 	if c := countersOf(t, d); c.QueueDrops != 0 {
 		t.Errorf("%d packets dropped by the queue", c.QueueDrops)
@@ -154,7 +154,7 @@ func TestShaper_ChargesWireBytes(t *testing.T) {
 			await.True(t, "a packet that waits for the shaper", func() bool { return countersOf(t, d).QueuePackets > 0 })
 			await.True(t, "what the bucket lets through", func() bool { return w.frames.Load() == int64(shapedBy(t, d).packets) })
 			got, bucket := units.Bytes(w.bytes.Load()), d.bucket()
-			if most := bucket + units.Rate(standstill).Per(units.FromDuration(time.Since(start))); got > most || got+c.wire <= bucket {
+			if maxBytes := bucket + units.Rate(standstill).BytesIn(units.FromDuration(time.Since(start))); got > maxBytes || got+c.wire <= bucket {
 				t.Errorf("%v occupied the wire: the bucket of %v has room for less, or for one more packet of %v", got, bucket, c.wire)
 			}
 		})

@@ -65,8 +65,8 @@ func newSizeTable(mtu int, kind DeviceKind) (t sizeTable) {
 	return t
 }
 
-// attribute returns the table as a netlink attribute.
-func (t *sizeTable) attribute() *nl.RtAttr {
+// toAttribute returns the table as a netlink attribute.
+func (t *sizeTable) toAttribute() *nl.RtAttr {
 	// struct tc_sizespec
 	base := make([]byte, 24)
 	base[0], base[1] = tableCell, tableUnit

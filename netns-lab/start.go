@@ -6,7 +6,7 @@ import (
 )
 
 // Start starts a program in a host's network namespace. The program lives no longer
-// than the lab's owner: it is killed when the owner dies, and by Close and Sweep
+// than the lab's owner: it is killed when the owner dies, and by Close and SweepLab
 // like all processes in a host. It keeps the owner's file system. ended receives the
 // result of Wait.
 func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {

@@ -32,7 +32,7 @@ func TestVirtualHost_HasNoDevice(t *testing.T) {
 	if o := inside(t, l, "h2", "cat", "/etc/hosts"); !strings.Contains(o, "10.0.0.1\th1") {
 		t.Errorf("h2 does not know h1:\n%s", o)
 	}
-	if _, err := Exec(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "virtual machine") {
+	if _, err := ExecProgram(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "virtual machine") {
 		t.Errorf("Exec in a virtual machine: %v", err)
 	}
 }
@@ -46,7 +46,7 @@ func TestStart_ProgramsEndWithTheLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	its, err := inodeOf(filepath.Join("/proc", strconv.Itoa(c.Process.Pid), "ns/net"))
-	if err != nil || !l.Info().inodes()[its] {
+	if err != nil || !l.Info().findInodes()[its] {
 		t.Errorf("the program is in the namespace %v, %v", its, err)
 	}
 	if _, err := l.Start("h1", exec.Command("/no/such/program")); err == nil {
@@ -97,7 +97,7 @@ func TestStart_ProgramsDieWithTheOwner(t *testing.T) {
 		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
-	if err := Sweep(name); err != nil {
+	if err := SweepLab(name); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,9 +60,9 @@ type state struct {
 	lock *os.File
 }
 
-func (s *state) dir() string { return filepath.Join(stateDir, s.name) }
+func (s *state) directory() string { return filepath.Join(stateDir, s.name) }
 
-func (s *state) unlock() { s.lock.Close() }
+func (s *state) unlockState() { s.lock.Close() }
 
 // lockDir locks a directory until the file it returns is closed.
 func lockDir(dir string, how int) (*os.File, error) {
@@ -82,8 +82,8 @@ func lockDir(dir string, how int) (*os.File, error) {
 	}
 }
 
-// alone runs f under the lock of stateDir.
-func alone(f func() error) error {
+// runAlone runs f under the lock of stateDir.
+func runAlone(f func() error) error {
 	if err := checkOwn(stateDir); err != nil {
 		return err
 	}
@@ -95,10 +95,10 @@ func alone(f func() error) error {
 	return f()
 }
 
-// acquire locks the directory of a lab whose owner is dead, or that is new if create
+// acquireState locks the directory of a lab whose owner is dead, or that is new if create
 // is set. It waits for an owner that is dying, or is just making or removing the
 // lab.
-func acquire(name string, create bool) (*state, error) {
+func acquireState(name string, create bool) (*state, error) {
 	for end := time.Now().Add(dyingWait); ; time.Sleep(5 * time.Millisecond) {
 		s, err := tryAcquire(name, create)
 		var held *heldError
@@ -113,18 +113,18 @@ func acquire(name string, create bool) (*state, error) {
 
 func tryAcquire(name string, create bool) (*state, error) {
 	s := &state{name: name}
-	err := alone(func() (err error) {
+	err := runAlone(func() (err error) {
 		if create {
-			if err := os.Mkdir(s.dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := os.Mkdir(s.directory(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 		}
-		s.lock, err = lockDir(s.dir(), unix.LOCK_EX|unix.LOCK_NB)
+		s.lock, err = lockDir(s.directory(), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return unknown(name)
+			return unknownError(name)
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return running(s.dir())
+			return runningError(s.directory())
 		}
 		return err
 	})
@@ -143,8 +143,8 @@ type heldError struct {
 func (e *heldError) Error() string { return e.text }
 func (e *heldError) Unwrap() error { return ErrRunning }
 
-// running returns the error for a lab whose lock is held.
-func running(dir string) error {
+// runningError returns the error for a lab whose lock is held.
+func runningError(dir string) error {
 	name := filepath.Base(dir)
 	info, err := readJournal(dir)
 	switch {
@@ -156,61 +156,61 @@ func running(dir string) error {
 	return &heldError{fmt.Sprintf("lab %s is already running (pid %d); stop it with: weft down %[1]s", info.Name, info.PID), false}
 }
 
-func unknown(name string) error {
+func unknownError(name string) error {
 	return fmt.Errorf("%w: %s is neither running nor left by an owner that died: weft ps lists the labs", ErrUnknown, name)
 }
 
-// claim makes this process the owner of the lab info.Name: it removes what a dead
+// claimLab makes this process the owner of the lab info.Name: it removes what a dead
 // owner left of it and writes the journal, before anything else is made.
-func claim(info Info) (*state, error) {
+func claimLab(info Info) (*state, error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, err
 	}
-	s, err := acquire(info.Name, true)
+	s, err := acquireState(info.Name, true)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.removeLeftovers(); err != nil {
-		s.unlock()
+		s.unlockState()
 		return nil, fmt.Errorf("remove the rest of an earlier lab %s: %w", info.Name, err)
 	}
-	err = alone(func() error {
-		if err := s.empty(); err != nil {
+	err = runAlone(func() error {
+		if err := s.removeFiles(); err != nil {
 			return err
 		}
-		if err := unclaimed(info); err != nil {
+		if err := checkUnclaimed(info); err != nil {
 			return err
 		}
-		return writeJournal(s.dir(), info)
+		return writeJournal(s.directory(), info)
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.remove())
+		return nil, errors.Join(err, s.removeState())
 	}
 	return s, nil
 }
 
-// empty removes all files in the directory, but not the directory, since its lock is
+// removeFiles removes all files in the directory, but not the directory, since its lock is
 // held. A dead owner has left its socket, its log and its hosts' view of their NICs
 // there.
-func (s *state) empty() error {
-	entries, err := os.ReadDir(s.dir())
+func (s *state) removeFiles() error {
+	entries, err := os.ReadDir(s.directory())
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(s.dir(), e.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(s.directory(), e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unclaimed makes sure that no namespace of the new lab belongs to another owner,
+// checkUnclaimed makes sure that no namespace of the new lab belongs to another owner,
 // because everything in the journal will be removed. Names of different labs can
 // collide: host b-c of lab a, and host c of lab a-b.
-func unclaimed(info Info) error {
-	wanted := info.namespaces()
-	labs, err := list()
+func checkUnclaimed(info Info) error {
+	wanted := info.namespaceNames()
+	labs, err := listLocked()
 	if err != nil {
 		return err
 	}
@@ -229,16 +229,16 @@ func unclaimed(info Info) error {
 	return nil
 }
 
-// remove deletes the directory and releases the lock.
-func (s *state) remove() error {
-	defer s.unlock()
-	return alone(func() error { return os.RemoveAll(s.dir()) })
+// removeState deletes the directory and releases the lock.
+func (s *state) removeState() error {
+	defer s.unlockState()
+	return runAlone(func() error { return os.RemoveAll(s.directory()) })
 }
 
-// List returns the labs that are running or were left behind.
-func List() (labs []Info, err error) {
-	err = alone(func() (err error) {
-		labs, err = list()
+// ListLabs returns the labs that are running or were left behind.
+func ListLabs() (labs []Info, err error) {
+	err = runAlone(func() (err error) {
+		labs, err = listLocked()
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,8 +247,8 @@ func List() (labs []Info, err error) {
 	return labs, err
 }
 
-// list is List under the lock of stateDir.
-func list() (labs []Info, err error) {
+// listLocked is ListLabs under the lock of stateDir.
+func listLocked() (labs []Info, err error) {
 	entries, err := os.ReadDir(stateDir)
 	if err != nil {
 		return nil, err
@@ -272,9 +272,9 @@ func list() (labs []Info, err error) {
 	return labs, nil
 }
 
-// Find returns a lab. The error wraps ErrUnknown if there is none.
-func Find(lab string) (Info, error) {
-	labs, err := List()
+// FindLab returns a lab. The error wraps ErrUnknown if there is none.
+func FindLab(lab string) (Info, error) {
+	labs, err := ListLabs()
 	if err != nil {
 		return Info{}, err
 	}
@@ -283,5 +283,5 @@ func Find(lab string) (Info, error) {
 			return i, nil
 		}
 	}
-	return Info{}, unknown(lab)
+	return Info{}, unknownError(lab)
 }

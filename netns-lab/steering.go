@@ -24,11 +24,11 @@ type Classes struct {
 // perClass returns the number of queues of each class.
 func (c *Classes) perClass() int { return max(c.Flows, 1) }
 
-// queues returns the total number of queues.
-func (c *Classes) queues() int { return len(c.Priorities) * c.perClass() }
+// queueCount returns the total number of queues.
+func (c *Classes) queueCount() int { return len(c.Priorities) * c.perClass() }
 
-// first returns the number of the first queue for a priority, -1 if there is none.
-func (c *Classes) first(priority uint8) int {
+// firstQueue returns the number of the first queue for a priority, -1 if there is none.
+func (c *Classes) firstQueue(priority uint8) int {
 	i := slices.Index(c.Priorities, priority)
 	if i < 0 {
 		return -1
@@ -36,11 +36,11 @@ func (c *Classes) first(priority uint8) int {
 	return i * c.perClass()
 }
 
-func (c *Classes) validate() error {
+func (c *Classes) validateClasses() error {
 	if n := len(c.Priorities); n < 1 || n > class.Count {
 		return fmt.Errorf("%d traffic classes: a device has 1 to %d", n, class.Count)
 	}
-	if c.Flows < 0 || c.queues() > MaxQueues {
+	if c.Flows < 0 || c.queueCount() > MaxQueues {
 		return fmt.Errorf("%d queues for each of %d traffic classes: a device has at most %d", c.Flows, len(c.Priorities), MaxQueues)
 	}
 	for i, p := range c.Priorities {
@@ -52,7 +52,7 @@ func (c *Classes) validate() error {
 		}
 	}
 	for _, p := range slices.Concat(c.Map.DSCP[:], c.Map.PCP[:], []uint8{c.Map.Untagged}) {
-		if c.first(p) < 0 {
+		if c.firstQueue(p) < 0 {
 			return fmt.Errorf("packets get priority %d, but no traffic class has it", p)
 		}
 	}
@@ -98,7 +98,7 @@ func openQueues(i Interface) (fds []int, err error) {
 			fds = nil
 		}
 	}()
-	for range i.Classes.queues() {
+	for range i.Classes.queueCount() {
 		fd, err := open(i.Name, i.Kind, true)
 		if err != nil {
 			return fds, err
@@ -115,7 +115,7 @@ func openQueues(i Interface) (fds []int, err error) {
 // variable so that tests can simulate machines that refuse it.
 var newSteering = func(c *Classes, kind DeviceKind) (*ebpf.Program, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "weft_steering", Type: ebpf.SocketFilter, License: "GPL", Instructions: c.steering(kind),
+		Name: "weft_steering", Type: ebpf.SocketFilter, License: "GPL", Instructions: c.steeringProgram(kind),
 	})
 	switch {
 	case err == nil:
@@ -140,11 +140,11 @@ const untagged = 8
 // keeps outside it, that are skipped to find an IP packet.
 const maxTags = 3
 
-// steering returns the program. It chooses by the DSCP of an IP packet, even behind
+// steeringProgram returns the program. It chooses by the DSCP of an IP packet, even behind
 // VLAN tags, else by the priority code point of the outermost tag, else the queue of
 // untagged packets. A tag added by a VLAN device of the host is beside the frame,
 // not in it. A packet with a kick's mark goes to the queue in the mark.
-func (c *Classes) steering(kind DeviceKind) asm.Instructions {
+func (c *Classes) steeringProgram(kind DeviceKind) asm.Instructions {
 	// R6 is the packet, R7 its priority code point, R8 the length of its tags.
 	in := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -192,7 +192,7 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 		)
 	}
 	in = append(in, asm.Mov.Reg(asm.R0, asm.R7))
-	in = c.choose(in, func(priority uint8) (set uint64) {
+	in = c.appendChoice(in, func(priority uint8) (set uint64) {
 		for pcp, p := range c.Map.PCP {
 			if p == priority {
 				set |= 1 << pcp
@@ -214,7 +214,7 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 		asm.And.Imm(asm.R0, 63),
 		asm.Mov.Reg(asm.R0, asm.R0).WithSymbol("dscp"),
 	)
-	in = c.choose(in, func(priority uint8) (set uint64) {
+	in = c.appendChoice(in, func(priority uint8) (set uint64) {
 		for dscp, p := range c.Map.DSCP {
 			if p == priority {
 				set |= 1 << dscp
@@ -311,9 +311,9 @@ func addWords(in asm.Instructions, offset, words int32) asm.Instructions {
 	return in
 }
 
-// choose jumps to the queue whose priority has the value of R0 in its set, a bit set
+// appendChoice jumps to the queue whose priority has the value of R0 in its set, a bit set
 // of 64 bits.
-func (c *Classes) choose(in asm.Instructions, set func(priority uint8) uint64) asm.Instructions {
+func (c *Classes) appendChoice(in asm.Instructions, set func(priority uint8) uint64) asm.Instructions {
 	for i, p := range c.Priorities[1:] {
 		in = append(in,
 			asm.LoadImm(asm.R1, int64(set(p)), asm.DWord),

@@ -46,7 +46,7 @@ func TestClasses_AreValidated(t *testing.T) {
 		c.change(classes)
 		h := hostN(1, TAP, 0)
 		h.Interfaces[0].Classes = classes
-		if err := h.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := h.validateHost(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
@@ -62,20 +62,20 @@ func (c *Classes) want(frame []byte, kind DeviceKind) int {
 		case len(frame) > 0 && frame[0]>>4 == 6:
 			first = layers.LayerTypeIPv6
 		default:
-			return c.first(c.Map.Untagged)
+			return c.firstQueue(c.Map.Untagged)
 		}
 	}
 	p := gopacket.NewPacket(frame, first, gopacket.Default)
 	if ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4); ok {
-		return c.first(c.Map.DSCP[ip.TOS>>2])
+		return c.firstQueue(c.Map.DSCP[ip.TOS>>2])
 	}
 	if ip, ok := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6); ok {
-		return c.first(c.Map.DSCP[ip.TrafficClass>>2])
+		return c.firstQueue(c.Map.DSCP[ip.TrafficClass>>2])
 	}
 	if tag, ok := p.Layer(layers.LayerTypeDot1Q).(*layers.Dot1Q); ok { // the outermost
-		return c.first(c.Map.PCP[tag.Priority])
+		return c.firstQueue(c.Map.PCP[tag.Priority])
 	}
-	return c.first(c.Map.Untagged)
+	return c.firstQueue(c.Map.Untagged)
 }
 
 // ipWith returns the headers of an IP packet.

@@ -7,34 +7,34 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Sweep removes what a dead owner left of a lab. The error wraps ErrRunning if the
+// SweepLab removes what a dead owner left of a lab. The error wraps ErrRunning if the
 // owner is alive, ErrUnknown if there is no such lab.
-func Sweep(lab string) error {
+func SweepLab(lab string) error {
 	if !plainName.MatchString(lab) {
-		return unknown(lab)
+		return unknownError(lab)
 	}
-	s, err := acquire(lab, false)
+	s, err := acquireState(lab, false)
 	if errors.Is(err, fs.ErrNotExist) { // not even stateDir
-		return unknown(lab)
+		return unknownError(lab)
 	}
 	if err != nil {
 		return err
 	}
 	if err := s.removeLeftovers(); err != nil {
-		s.unlock()
+		s.unlockState()
 		return err
 	}
-	return s.remove()
+	return s.removeState()
 }
 
 // removeLeftovers removes everything that the journal lists. The devices disappeared
 // with their owner.
 func (s *state) removeLeftovers() error {
-	info, err := readJournal(s.dir())
+	info, err := readJournal(s.directory())
 	if err != nil {
 		return err
 	}
-	if err := endProcesses(info.inodes(), nil); err != nil {
+	if err := endProcesses(info.findInodes(), nil); err != nil {
 		return err
 	}
 	if info.Rootless {
@@ -48,7 +48,7 @@ func (s *state) removeLeftovers() error {
 func removeHosts(info Info) error {
 	var work errgroup.Group
 	work.SetLimit(buildWorkers)
-	for _, ns := range info.namespaces() {
+	for _, ns := range info.namespaceNames() {
 		work.Go(func() error { return errors.Join(deleteNamespace(ns), removeHostsFile(ns)) })
 	}
 	return work.Wait()

@@ -41,24 +41,24 @@ func quietIPv6() []Sysctl {
 	}
 }
 
-// parts splits the key at its separators.
-func (s Sysctl) parts() []string {
+// splitKey splits the key at its separators.
+func (s Sysctl) splitKey() []string {
 	if i := strings.IndexAny(s.Key, "./"); i >= 0 {
 		return strings.Split(s.Key, s.Key[i:i+1])
 	}
 	return []string{s.Key}
 }
 
-// concerns reports whether s is a parameter of one of the interfaces:
+// concernsAny reports whether s is a parameter of one of the interfaces:
 // net.<family>.conf.<interface>.<name> or net.<family>.neigh.<interface>.<name>.
-func (s Sysctl) concerns(interfaces []Interface) bool {
-	parts := s.parts()
+func (s Sysctl) concernsAny(interfaces []Interface) bool {
+	parts := s.splitKey()
 	return len(parts) > 3 && slices.ContainsFunc(interfaces, func(i Interface) bool { return i.Name == parts[3] })
 }
 
-// apply writes s in the calling thread's namespace.
-func (s Sysctl) apply() error {
-	parts := s.parts()
+// applySysctl writes s in the calling thread's namespace.
+func (s Sysctl) applySysctl() error {
+	parts := s.splitKey()
 	if parts[0] != "net" || slices.Contains(parts, "..") {
 		return fmt.Errorf("sysctl %s: only keys under net. belong to a host; this one would change the machine", s.Key)
 	}
@@ -78,7 +78,7 @@ func (s Sysctl) apply() error {
 
 func applySysctls(list []Sysctl) error {
 	for _, s := range list {
-		if err := s.apply(); err != nil {
+		if err := s.applySysctl(); err != nil {
 			return err
 		}
 	}

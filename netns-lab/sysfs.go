@@ -29,7 +29,7 @@ func bindCounters(mount int) error {
 		if err != nil {
 			return err
 		}
-		if err := bind(from, filepath.Join("/sys/class/infiniband", rel)); err != nil {
+		if err := bindMount(from, filepath.Join("/sys/class/infiniband", rel)); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func bindCounters(mount int) error {
 func coverSys() (covers []string, err error) {
 	for _, dir := range []string{"/sys/devices", "/sys/class"} {
 		from := filepath.Join(verbsSys, filepath.Base(dir))
-		if err := cover(dir, func(_ *os.File, dir string) error { return bindAll(from, dir) }); err != nil {
+		if err := coverDirectory(dir, func(_ *os.File, dir string) error { return bindAll(from, dir) }); err != nil {
 			return covers, fmt.Errorf("%s: %w", dir, err)
 		}
 		covers = append([]string{dir}, covers...)
@@ -57,7 +57,7 @@ func coverSys() (covers []string, err error) {
 		if err != nil {
 			return covers, err
 		}
-		if err := cover(dir, func(_ *os.File, dir string) error { return os.Symlink(nic, filepath.Join(dir, "device")) }); err != nil {
+		if err := coverDirectory(dir, func(_ *os.File, dir string) error { return os.Symlink(nic, filepath.Join(dir, "device")) }); err != nil {
 			return covers, fmt.Errorf("%s: %w", dir, err)
 		}
 		covers = append([]string{dir}, covers...)

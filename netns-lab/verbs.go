@@ -108,12 +108,12 @@ func notMainThread(f func()) {
 
 // showVerbs does the work of ShowVerbs inside the host.
 func showVerbs(places []string, trees []int, cache *linkerCache) error {
-	err := cover("/dev", func(before *os.File, dir string) error {
+	err := coverDirectory("/dev", func(before *os.File, dir string) error {
 		if err := os.Mkdir(verbsDir, 0o755); err != nil {
 			return err
 		}
 		for i, at := range places {
-			if err := place(trees[i], at); err != nil {
+			if err := placeMount(trees[i], at); err != nil {
 				return err
 			}
 		}
@@ -169,8 +169,8 @@ func hideVerbs() error {
 	return lines.Err()
 }
 
-// place creates a path and moves a copy of a mount there.
-func place(tree int, at string) error {
+// placeMount creates a path and moves a copy of a mount there.
+func placeMount(tree int, at string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(tree, &st); err != nil {
 		return err
@@ -187,9 +187,9 @@ func place(tree int, at string) error {
 	return moveTree(tree, at)
 }
 
-// cover mounts a private directory over dir. add makes entries in it, which take
+// coverDirectory mounts a private directory over dir. add makes entries in it, which take
 // precedence over the entries of dir; before is the old dir.
-func cover(dir string, add func(before *os.File, dir string) error) error {
+func coverDirectory(dir string, add func(before *os.File, dir string) error) error {
 	before, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func bindAll(from, to string) error {
 		if err := os.Mkdir(at, 0o755); err != nil {
 			return err
 		}
-		if err := bind(filepath.Join(from, e.Name()), at); err != nil {
+		if err := bindMount(filepath.Join(from, e.Name()), at); err != nil {
 			return err
 		}
 	}

@@ -52,8 +52,8 @@ func writeOwn(dir, lab, host, nsName string, started time.Time) error {
 	for name, text := range map[string]string{
 		hostnameFile:  host,
 		resolvFile:    strings.TrimSuffix(fmt.Sprintf(noResolver, nsName), "\n"),
-		machineIDFile: strings.ReplaceAll(uuid(machine), "-", ""),
-		bootIDFile:    uuid(boot),
+		machineIDFile: strings.ReplaceAll(formatUUID(machine), "-", ""),
+		bootIDFile:    formatUUID(boot),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644); err != nil {
 			return err
@@ -62,14 +62,14 @@ func writeOwn(dir, lab, host, nsName string, started time.Time) error {
 	return nil
 }
 
-// uuid formats b as a random UUID (RFC 9562, version 4), although b is not random.
-func uuid(b [sha256.Size]byte) string {
+// formatUUID formats b as a random UUID (RFC 9562, version 4), although b is not random.
+func formatUUID(b [sha256.Size]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// arrange sets up the view. This process is the first in the host's namespaces.
-func (v view) arrange() error {
+// arrangeView sets up the view. This process is the first in the host's namespaces.
+func (v view) arrangeView() error {
 	if err := unix.Sethostname([]byte(v.Name)); err != nil {
 		return fmt.Errorf("set the host's name: %w", err)
 	}

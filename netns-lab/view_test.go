@@ -102,7 +102,7 @@ func TestHost_HasItsOwnFiles(t *testing.T) {
 func TestHost_PrefersUsersFilesInEtc(t *testing.T) {
 	t.Parallel()
 	name := labName(t)
-	dir := filepath.Join(etcDir(), Namespace(name, "h1"))
+	dir := filepath.Join(etcDir(), NamespaceName(name, "h1"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestHost_HasPrivateDirectories(t *testing.T) {
 	hosts[0].Private = []string{"/tmp", "/run"}
 	l := makeLab(t, hosts...)
 	mark := fmt.Sprintf("/tmp/weft-test-%d", os.Getpid())
-	if got := inside(t, l, "h1", "sh", "-c", "ls -A /tmp /run; stat -c %a /tmp; touch "+mark+" /run/lock; ip netns"); got != "/run:\nnetns\n\n/tmp:\n1777\n"+Namespace(l.Info().Name, "h1")+"\n" {
+	if got := inside(t, l, "h1", "sh", "-c", "ls -A /tmp /run; stat -c %a /tmp; touch "+mark+" /run/lock; ip netns"); got != "/run:\nnetns\n\n/tmp:\n1777\n"+NamespaceName(l.Info().Name, "h1")+"\n" {
 		t.Errorf("h1 says %q", got)
 	}
 	if got := inside(t, l, "h1", "ls", "/tmp"); got != filepath.Base(mark)+"\n" {
@@ -276,7 +276,7 @@ func TestExec_SaysThatAHostWasKilled(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	sleep := program(t, l, "h1", "sleep", "1003")
 	stop, ended, over := make(chan struct{}), make(chan string, 2), make(chan error)
-	go func() { over <- l.Watch(stop, func(host string) { ended <- host }) }()
+	go func() { over <- l.WatchHosts(stop, func(host string) { ended <- host }) }()
 	h, _ := l.Info().Host("h1")
 	if err := syscall.Kill(h.Init, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestExec_SaysThatAHostWasKilled(t *testing.T) {
 	if err := sleep.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("its program ended with %v", err)
 	}
-	if _, err := Exec(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "host h1 has ended") {
+	if _, err := ExecProgram(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "host h1 has ended") {
 		t.Errorf("Exec: %v", err)
 	}
 	if host := <-ended; host != "h1" {
@@ -312,7 +312,7 @@ func TestInits_EndWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	name := labName(t)
 	owner := startOwner(t, name, "a", "b")
-	info, err := Find(name)
+	info, err := FindLab(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestInits_EndWithTheirOwner(t *testing.T) {
 			return strings.Contains(line, ") Z ") || !strings.Contains(line, "(cat)") && !strings.Contains(line, "(exe)")
 		})
 	}
-	if err := Sweep(name); err != nil {
+	if err := SweepLab(name); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchEvery is how often Watch checks whether to stop.
+// watchEvery is how often WatchHosts checks whether to stop.
 const watchEvery = 500 * time.Millisecond
 
-// Watch calls ended when a host ends before its lab does, for example because its first
+// WatchHosts calls ended when a host ends before its lab does, for example because its first
 // process was killed or a program in it called reboot(2). It returns when stop is
 // closed, which must happen before Close.
-func (l *Lab) Watch(stop <-chan struct{}, ended func(host string)) error {
+func (l *Lab) WatchHosts(stop <-chan struct{}, ended func(host string)) error {
 	all, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("epoll: %w", err)

@@ -28,7 +28,7 @@ type slowClass struct {
 	full    atomic.Bool
 	wake    chan struct{}
 
-	most, holds atomic.Int64
+	maxQueue, holds atomic.Int64
 }
 
 func joinSlowly(t *testing.T, s *slowClass) {
@@ -54,7 +54,7 @@ func (s *slowClass) hold(t *testing.T) {
 			err = s.ends[0].HoldQueue(s.queue)
 			s.holds.Add(1)
 		case !full && held:
-			err = s.ends[0].Resume(s.queue)
+			err = s.ends[0].ResumeQueue(s.queue)
 		}
 		if err != nil {
 			t.Error(err)
@@ -93,7 +93,7 @@ func (s *slowClass) run(stop chan struct{}) {
 				case i == s.queue:
 					s.waiting = append(s.waiting, bytes.Clone(buf[:n]))
 					s.bytes += n
-					s.most.Store(max(s.most.Load(), int64(s.bytes)))
+					s.maxQueue.Store(max(s.maxQueue.Load(), int64(s.bytes)))
 				default:
 					_, _ = unix.Write(s.ends[1].FD, buf[:n])
 				}
@@ -139,5 +139,5 @@ func TestHold_LosesNothingOfASlowClass(t *testing.T) {
 	tcp.checked.Wait()
 	datagrams.waitAll(t, "datagrams of a slow class", n)
 	checkNothingDropped(t, l.Devices()[0])
-	t.Logf("held %d times; at most %d bytes waited", s.holds.Load(), s.most.Load())
+	t.Logf("held %d times; at most %d bytes waited", s.holds.Load(), s.maxQueue.Load())
 }

@@ -37,7 +37,7 @@ type handleSlot struct {
 // maxHandles is the number of indices.
 const maxHandles = 1<<24 - 1
 
-func (h *handles) add(a *AH) error {
+func (h *handles) addHandle(a *AH) error {
 	i := uint32(len(h.slots))
 	if n := len(h.freed); n > 0 {
 		i = h.freed[n-1]
@@ -52,14 +52,14 @@ func (h *handles) add(a *AH) error {
 	return nil
 }
 
-func (h *handles) remove(a *AH) {
+func (h *handles) removeHandle(a *AH) {
 	i := a.path&maxHandles - 1
 	h.slots[i] = handleSlot{tag: h.slots[i].tag + 1}
 	h.freed = append(h.freed, i)
 }
 
-// find returns the address handle that a work request names; nil if there is none.
-func (h *handles) find(path uint32) *AH {
+// findHandle returns the address handle that a work request names; nil if there is none.
+func (h *handles) findHandle(path uint32) *AH {
 	if i := path&maxHandles - 1; int(i) < len(h.slots) && h.slots[i].tag == uint8(path>>24) {
 		return h.slots[i].handle
 	}
@@ -149,23 +149,23 @@ func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 // the address vector is invalid.
 func (p *PD) CreateAH(av AV) (*AH, error) {
 	d := p.device
-	if err := p.usable(); err != nil {
+	if err := p.checkUsable(); err != nil {
 		return nil, err
 	}
-	if err := d.settings.Limits.Room(qp.AddressHandles, d.inUse[qp.AddressHandles]); err != nil {
+	if err := d.settings.Limits.CheckRoom(qp.AddressHandles, d.inUse[qp.AddressHandles]); err != nil {
 		return nil, err
 	}
 	inner, err := qp.NewAH(p.memory, av, &d.settings.Limits)
 	if err != nil {
 		return nil, err
 	}
-	r, err := d.resolve(&av, 0, 0)
+	r, err := d.makeRoute(&av, 0, 0)
 	if err != nil {
 		_ = inner.Destroy()
 		return nil, err
 	}
 	h := &AH{device: d, handle: inner, route: r}
-	if err := d.handles.add(h); err != nil {
+	if err := d.handles.addHandle(h); err != nil {
 		_ = inner.Destroy()
 		return nil, err
 	}
@@ -187,17 +187,17 @@ func (h *AH) Destroy() error {
 	}
 	d := h.device
 	d.inUse[qp.AddressHandles]--
-	d.handles.remove(h)
+	d.handles.removeHandle(h)
 	return nil
 }
 
 // checkPath checks that the queue pair of a datagram can use its address handle.
 func (q *QP) checkPath(wr *SendWR) error {
-	h := q.device.handles.find(wr.Path)
+	h := q.device.handles.findHandle(wr.Path)
 	switch {
 	case h == nil:
 		return fmt.Errorf("%w: address handle %d does not exist", syscall.EINVAL, wr.Path)
-	case !q.verbs.Reaches(h.handle):
+	case !q.verbs.MayReach(h.handle):
 		return fmt.Errorf("%w: address handle %d is of another protection domain than queue pair %d", syscall.EINVAL, wr.Path, q.Number())
 	case wr.DestQP > roce.PSNMask:
 		return fmt.Errorf("%w: the datagram is for queue pair %#x, which has more than 24 bits", syscall.EINVAL, wr.DestQP)

@@ -57,8 +57,8 @@ func TestAHDestroyedUnderWay(t *testing.T) {
 		expect(t, "sender", a.poll(), "0 IBV_WC_SUCCESS IBV_WC_SEND 0", "1 IBV_WC_SUCCESS IBV_WC_SEND 0", "2 IBV_WC_LOC_QP_OP_ERR", "3 IBV_WC_WR_FLUSH_ERR", "4 IBV_WC_WR_FLUSH_ERR")
 		expect(t, "peer", b.poll(), "0 IBV_WC_SUCCESS IBV_WC_RECV 1040", "1 IBV_WC_SUCCESS IBV_WC_RECV 1040")
 		expect(t, "bystander", c.poll())
-		if x.State() != qp.SQE || w.pool.Live() != 0 {
-			t.Errorf("in state %v, %d packets were not given back", x.State(), w.pool.Live())
+		if x.State() != qp.SQE || w.pool.LivePackets() != 0 {
+			t.Errorf("in state %v, %d packets were not given back", x.State(), w.pool.LivePackets())
 		}
 		// Back to work.
 		if err := x.Modify(qp.Attr{State: qp.RTS}, qp.MaskState); err != nil {
@@ -115,10 +115,10 @@ func TestDestroyLeavesNothingDue(t *testing.T) {
 	if err := x.Destroy(); err != nil {
 		t.Fatal(err)
 	}
-	fired := w.engine.Fired()
+	fired := w.engine.FiredEvents()
 	w.run(units.Second)
-	if w.engine.Fired() != fired || a.agenda.Live() != 0 || a.agenda.Len() != 0 {
-		t.Errorf("%d events, %d tasks due, %d in the agenda", w.engine.Fired()-fired, a.agenda.Live(), a.agenda.Len())
+	if w.engine.FiredEvents() != fired || a.agenda.LiveTasks() != 0 || a.agenda.Len() != 0 {
+		t.Errorf("%d events, %d tasks due, %d in the agenda", w.engine.FiredEvents()-fired, a.agenda.LiveTasks(), a.agenda.Len())
 	}
 }
 

@@ -35,10 +35,10 @@ type UnmatchedPacket struct {
 // packets arrive, so it must be quick.
 type Finder func(now units.Time, s UnmatchedPacket) *QP
 
-// Reserve sets the numbers from first to MaxNumber aside as aliases. Queue pairs are no longer made
+// ReserveNumbers sets the numbers from first to MaxNumber aside as aliases. Queue pairs are no longer made
 // with them. find may be nil. EINVAL: first is not above the numbers of existing queue pairs, or
 // beyond the last one; EBUSY: numbers are already reserved.
-func (d *Device) Reserve(first uint32, find Finder) error {
+func (d *Device) ReserveNumbers(first uint32, find Finder) error {
 	switch {
 	case d.numbers.aliases.first != 0:
 		return fmt.Errorf("%w: %s has its numbers from %#x on reserved already", syscall.EBUSY, d.env.Name, d.numbers.aliases.first)
@@ -49,10 +49,10 @@ func (d *Device) Reserve(first uint32, find Finder) error {
 	return nil
 }
 
-// Alias directs packets for a reserved number to a queue pair, in addition to those for its own
+// AddAlias directs packets for a reserved number to a queue pair, in addition to those for its own
 // number; nil ends that. The number must be a reserved one. A queue pair is not destroyed while it
 // has an alias.
-func (d *Device) Alias(number uint32, q *QP) {
+func (d *Device) AddAlias(number uint32, q *QP) {
 	if q == nil {
 		delete(d.numbers.aliases.named, number)
 		return
@@ -60,8 +60,8 @@ func (d *Device) Alias(number uint32, q *QP) {
 	d.numbers.aliases.named[number] = q
 }
 
-// stray finds the queue pair for a packet whose number belongs to none.
-func (d *Device) stray(now units.Time, from, to netip.Addr, port uint16, b *roce.Packet) *QP {
+// findUnmatched finds the queue pair for a packet whose number belongs to none.
+func (d *Device) findUnmatched(now units.Time, from, to netip.Addr, port uint16, b *roce.Packet) *QP {
 	a := &d.numbers.aliases
 	if a.find == nil || b.BTH.DestQP < a.first {
 		return nil
@@ -78,8 +78,8 @@ func (q *QP) PSNs() (next, expected uint32) {
 	return uint32(n), uint32(e)
 }
 
-// Expected returns the PSN of the next request expected from the peer.
-func (q *QP) Expected() uint32 { return uint32(q.engine.Expected()) }
+// ExpectedPSN returns the PSN of the next request expected from the peer.
+func (q *QP) ExpectedPSN() uint32 { return uint32(q.engine.Expected()) }
 
 // Progress returns the payload of SENDs and WRITEs acknowledged, the payload received and placed,
 // in bytes, and the packets retransmitted, all since the queue pair was made.
@@ -87,12 +87,12 @@ func (q *QP) Progress() (acked, received, again uint64) {
 	return q.engine.Acknowledged(), q.engine.Payload(), q.engine.Retransmitted()
 }
 
-// Quiet reports whether the queue pair has nothing to send or to wait for: no work request,
+// IsQuiet reports whether the queue pair has nothing to send or to wait for: no work request,
 // response, acknowledgement or CNP.
-func (q *QP) Quiet() bool {
-	return !q.engine.Busy() && (q.layered == nil || !q.layered.Busy()) && q.offer.Kind == transport.Nothing && !q.notified
+func (q *QP) IsQuiet() bool {
+	return !q.engine.IsBusy() && (q.layered == nil || !q.layered.Busy()) && q.offer.Kind == transport.Nothing && !q.notified
 }
 
-// Holds reports whether the queue pair can repeat the response to a READ or atomic that includes
+// HoldsResponse reports whether the queue pair can repeat the response to a READ or atomic that includes
 // this PSN.
-func (q *QP) Holds(psn uint32) bool { return q.engine.Holds(transport.PSN(psn)) }
+func (q *QP) HoldsResponse(psn uint32) bool { return q.engine.HoldsResponse(transport.PSN(psn)) }

@@ -21,36 +21,36 @@ func TestAliases(t *testing.T) {
 	const here, there = 0x800001, 0xc00001
 	w := newWorld(t, 2)
 	x, y := w.host(0), w.host(1)
-	var strays []UnmatchedPacket
+	var unmatched []UnmatchedPacket
 	var taker *QP
 	find := func(_ units.Time, s UnmatchedPacket) *QP {
-		strays = append(strays, s)
+		unmatched = append(unmatched, s)
 		if taker != nil {
-			y.Alias(there, taker)
+			y.AddAlias(there, taker)
 		}
 		return taker
 	}
-	if err := x.Reserve(0x800000, nil); err != nil {
+	if err := x.ReserveNumbers(0x800000, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := y.Reserve(0x800000, find); err != nil {
+	if err := y.ReserveNumbers(0x800000, find); err != nil {
 		t.Fatal(err)
 	}
-	if err := y.Reserve(0x900000, find); !errors.Is(err, syscall.EBUSY) {
+	if err := y.ReserveNumbers(0x900000, find); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("reserved twice: %v", err)
 	}
-	if err := w.ports[0].device.Reserve(firstNumber-1, nil); err == nil {
+	if err := w.ports[0].device.ReserveNumbers(firstNumber-1, nil); err == nil {
 		t.Error("numbers that queue pairs have are reserved")
 	}
 	a, b, c := x.qp(qp.RC), y.qp(qp.RC), y.qp(qp.RC)
-	x.Alias(here, a)
+	x.AddAlias(here, a)
 	if err := a.Join(Join{Remote: v4(1), RemoteQPN: there, FlowLabel: 5, Access: 0}); err != nil {
 		t.Fatal(err)
 	}
 	var again *packet.Packet
 	w.touch = func(from int, p *packet.Packet) bool {
 		if from == 0 && again == nil {
-			again = w.pool.Clone(p)
+			again = w.pool.ClonePacket(p)
 		}
 		return true
 	}
@@ -65,7 +65,7 @@ func TestAliases(t *testing.T) {
 	if done := write(); len(done) > 0 || y.counters.NoQP == 0 {
 		t.Fatalf("without anybody who takes the packets: %v, %d dropped", done, y.counters.NoQP)
 	}
-	if s := strays[0]; s != (UnmatchedPacket{there, v4(0), v4(1), roce.RC.With(roce.WriteFirst), 0, 0xc005}) {
+	if s := unmatched[0]; s != (UnmatchedPacket{there, v4(0), v4(1), roce.RC.WithOperation(roce.WriteFirst), 0, 0xc005}) {
 		t.Errorf("%+v", s)
 	}
 	join := func(q *QP, expected uint32) {
@@ -73,24 +73,24 @@ func TestAliases(t *testing.T) {
 		if err := q.Join(j); err != nil {
 			t.Fatal(err)
 		}
-		taker, strays = q, nil
+		taker, unmatched = q, nil
 	}
 	join(b, 0)
 	w.run(w.engine.Now() + 20*units.Millisecond) // the ACK timeout
-	if done := x.poll(); len(done) != 1 || done[0].Status != Success || len(strays) != 1 {
-		t.Fatalf("%v, asked %d times", done, len(strays))
+	if done := x.poll(); len(done) != 1 || done[0].Status != Success || len(unmatched) != 1 {
+		t.Fatalf("%v, asked %d times", done, len(unmatched))
 	}
 	_, expected := b.PSNs()
-	if next, _ := a.PSNs(); next != 3 || expected != 3 || !b.Quiet() || !a.Quiet() {
+	if next, _ := a.PSNs(); next != 3 || expected != 3 || !b.IsQuiet() || !a.IsQuiet() {
 		t.Fatalf("PSN %d is next and %d expected, want 3", next, expected)
 	}
-	y.Alias(there, nil)
+	y.AddAlias(there, nil)
 	join(c, expected)
 	// The new queue pair acknowledges a late packet that it has not seen before.
 	w.log = nil
-	y.Receive(w.engine.Now(), again)
+	y.ReceivePacket(w.engine.Now(), again)
 	w.run(w.engine.Now() + units.Millisecond)
-	if slices.IndexFunc(w.log, func(s sent) bool { return s.opcode == uint8(roce.RC.With(roce.Ack)) && s.qp == here }) < 0 || c.engine.Payload() > 0 {
+	if slices.IndexFunc(w.log, func(s sent) bool { return s.opcode == uint8(roce.RC.WithOperation(roce.Ack)) && s.qp == here }) < 0 || c.engine.Payload() > 0 {
 		t.Errorf("a late duplicate: %v, %d bytes taken", w.log, c.engine.Payload())
 	}
 	if done := write(); len(done) != 1 || done[0].Status != Success || c.engine.Payload() != 3000 {

@@ -271,7 +271,7 @@ func TestChannelTellsWhichQueue(t *testing.T) {
 	}
 	fails(t, "channel in use", channel.Destroy(), syscall.EBUSY)
 	for _, q := range queues {
-		(*completer)(q).Complete(Completion{ID: 7}, false)
+		(*completer)(q).CompleteRequest(Completion{ID: 7}, false)
 	}
 	if told != 1 || channel.Len() != 2 {
 		t.Errorf("told %d times of %d events", told, channel.Len())
@@ -300,13 +300,13 @@ func TestResize(t *testing.T) {
 	fails(t, "deeper than max_cqe", c.Resize(a.Limits().CQE+1), syscall.EINVAL)
 	fails(t, "resize", c.Resize(3), nil)
 	for range 3 {
-		(*completer)(c).Complete(Completion{}, false)
+		(*completer)(c).CompleteRequest(Completion{}, false)
 	}
 	fails(t, "below what waits", c.Resize(2), syscall.EINVAL)
 	if c.Overrun() || c.Len() != 3 || c.Depth() != 3 {
 		t.Errorf("overrun %v, %d of %d", c.Overrun(), c.Len(), c.Depth())
 	}
-	(*completer)(c).Complete(Completion{}, false)
+	(*completer)(c).CompleteRequest(Completion{}, false)
 	if !c.Overrun() {
 		t.Error("no overrun")
 	}
@@ -360,7 +360,7 @@ func TestProcessesAreTold(t *testing.T) {
 			return
 		}
 		w.engine.Go("destroyer", func(p *sim.Process) {
-			p.Until(6 * ms)
+			p.SleepUntil(6 * ms)
 			fails(t, "destroy", c.Destroy(), nil)
 		})
 		fails(t, "completion of what is gone", only(c.WaitOne(p)), syscall.EINVAL)
@@ -372,15 +372,15 @@ func TestProcessesAreTold(t *testing.T) {
 			return
 		}
 		w.engine.Go("closer", func(p *sim.Process) {
-			p.Until(8 * ms)
+			p.SleepUntil(8 * ms)
 			fails(t, "close", l.Close(), nil)
 			fails(t, "close again", l.Close(), syscall.EINVAL)
 		})
-		p.Until(7 * ms)
+		p.SleepUntil(7 * ms)
 		fails(t, "reject", e.Conn.Reject([]byte("no")), nil)
 		fails(t, "reject again", e.Conn.Reject(nil), syscall.EINVAL)
-		fails(t, "a request refused", only(e.Conn.Established(p)), net.ErrClosed)
-		e.Conn.Disconnected(p)
+		fails(t, "a request refused", only(e.Conn.WaitEstablished(p)), net.ErrClosed)
+		e.Conn.WaitDisconnected(p)
 		fails(t, "the other request", only(l.Next(p)), nil)
 		fails(t, "listener", only(l.Next(p)), net.ErrClosed)
 		if p.Now() != 8*ms {
@@ -394,7 +394,7 @@ func TestProcessesAreTold(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = c.Established(p)
+		_, err = c.WaitEstablished(p)
 		fails(t, "refused", err, syscall.ECONNREFUSED)
 		if e := (*ConnError)(nil); !errors.As(err, &e) || !bytes.HasPrefix(e.Event.PrivateData, []byte("no\x00")) {
 			t.Errorf("the error is %v", err)
@@ -407,20 +407,20 @@ func TestProcessesAreTold(t *testing.T) {
 			return
 		}
 		w.engine.Go("closer", func(p *sim.Process) {
-			p.Until(9 * ms)
+			p.SleepUntil(9 * ms)
 			fails(t, "close", c.Close(), nil)
 		})
-		fails(t, "closed", only(c.Established(p)), net.ErrClosed)
+		fails(t, "closed", only(c.WaitEstablished(p)), net.ErrClosed)
 	})
 	start("resolve", func(p *sim.Process) {
 		fails(t, "resolve", only(a.WaitResolve(p, netip.AddrPortFrom(v4(1), 5), nil)), syscall.ECONNREFUSED)
 	})
 	w.engine.Go("driver", func(p *sim.Process) {
-		p.Until(3 * ms)
-		(*completer)(queue).Complete(Completion{}, false)
-		p.Until(4 * ms)
-		(*completer)(queue).Complete(Completion{}, false)
-		p.Until(5 * ms)
+		p.SleepUntil(3 * ms)
+		(*completer)(queue).CompleteRequest(Completion{}, false)
+		p.SleepUntil(4 * ms)
+		(*completer)(queue).CompleteRequest(Completion{}, false)
+		p.SleepUntil(5 * ms)
 		q := a.qp(RC)
 		fails(t, "init", q.Init(0, 0), nil)
 		fails(t, "to ERR", q.SetState(StateErr), nil)

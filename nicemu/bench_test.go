@@ -36,7 +36,7 @@ func BenchmarkManyQueuePairs(b *testing.B) {
 				qps = append(qps, pair[0])
 			}
 			for _, c := range w.ports {
-				c.flying, c.due = make([]*packet.Packet, 0, 64), make([]units.Time, 0, 64)
+				c.inFlight, c.due = make([]*packet.Packet, 0, 64), make([]units.Time, 0, 64)
 			}
 			wr := transport.SendWR{Op: transport.Write, SGL: []memory.SGE{x.mr.SGE(0, 8)}, RemoteVA: y.mr.Addr(0), RKey: y.mr.RKey()}
 			var done [4]cq.Completion
@@ -51,7 +51,7 @@ func BenchmarkManyQueuePairs(b *testing.B) {
 					b.Fatalf("%d completions", k)
 				}
 				for _, c := range w.ports {
-					c.flying, c.due = c.flying[:0], c.due[:0]
+					c.inFlight, c.due = c.inFlight[:0], c.due[:0]
 				}
 				w.log = w.log[:0]
 			}

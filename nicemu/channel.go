@@ -37,8 +37,8 @@ type Channel struct {
 	came   sim.Cond // signalled when an event arrives
 }
 
-// inner returns the channel in package cq.
-func (c *Channel) inner() *cq.Channel {
+// innerChannel returns the channel in package cq.
+func (c *Channel) innerChannel() *cq.Channel {
 	if c == nil {
 		return nil
 	}
@@ -54,13 +54,13 @@ func (c *Channel) inner() *cq.Channel {
 	return &c.events
 }
 
-func (c *Channel) add(q *CQ) {
+func (c *Channel) addQueue(q *CQ) {
 	if c != nil {
 		c.queues[q.queue] = q
 	}
 }
 
-func (c *Channel) remove(q *CQ) {
+func (c *Channel) removeQueue(q *CQ) {
 	if c != nil {
 		delete(c.queues, q.queue)
 	}
@@ -78,8 +78,8 @@ func (c *Channel) Get() (*CQ, bool) {
 // Wait takes the oldest event, waiting up to timeout for one; units.Never means no limit.
 // ETIMEDOUT: none arrived.
 func (c *Channel) Wait(p *sim.Process, timeout units.Time) (*CQ, error) {
-	c.inner()
-	end := after(p, timeout)
+	c.innerChannel()
+	end := deadlineAfter(p, timeout)
 	for {
 		if q, ok := c.Get(); ok {
 			return q, nil

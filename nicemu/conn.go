@@ -60,7 +60,7 @@ type ConnEvent struct {
 // from RESET or INIT to RTS, and to ERR when it ends.
 //
 // A program learns of its events through the function that it gave to Connect or Listen, which may
-// use the NIC, or waits for them as a process (Established, Disconnected).
+// use the NIC, or waits for them as a process (Established, WaitDisconnected).
 type Conn struct {
 	device        *Device
 	id            msg.CommID
@@ -106,14 +106,14 @@ type connections struct {
 // ip_local_port_range.
 const firstPort = 32768
 
-func (c *connections) start(d *Device) (err error) {
+func (c *connections) startManager(d *Device) (err error) {
 	c.device = d
 	c.byID, c.byQP = map[msg.CommID]*Conn{}, map[*QP]*Conn{}
 	c.listeners = map[cmnic.ListenID]*Listener{}
 	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cmnic.ListenID]func(Datagrams) (ResolveAnswer, bool){}
 	c.owners, c.owned = map[msg.CommID]func(*cmnic.Event){}, map[cmnic.ListenID]func(*cmnic.Event){}
 	c.port = firstPort
-	d.agenda.Enrol(&c.Task, c)
+	d.agenda.EnrolTask(&c.Task, c)
 	config := cmnic.DefaultConfig(d.GUID())
 	config.IRN = recoveryService(d.settings.Recovery) == roce.IRN
 	c.cm, err = cmnic.New(config)
@@ -126,7 +126,7 @@ func (c *connections) start(d *Device) (err error) {
 // accepted; 0 means no limit. EADDRINUSE: the address is in use; EADDRNOTAVAIL: it is no address of
 // the device.
 func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
-	at, err := d.bind(at)
+	at, err := d.checkListenAddr(at)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	return l, nil
 }
 
-// bind checks a listening address against the device's addresses; the zero Addr means any.
-func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
+// checkListenAddr checks a listening address against the device's addresses; the zero Addr means any.
+func (d *Device) checkListenAddr(at netip.AddrPort) (netip.AddrPort, error) {
 	if !at.Addr().IsValid() || at.Addr().IsUnspecified() {
 		return netip.AddrPortFrom(netip.Addr{}, at.Port()), nil
 	}
@@ -152,7 +152,7 @@ func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
 // accepted. EINVAL: it is closed already.
 func (l *Listener) Close() error {
 	c := &l.device.conns
-	if err := c.cm.Unlisten(l.id); err != nil {
+	if err := c.cm.StopListening(l.id); err != nil {
 		return cmError(err)
 	}
 	delete(c.listeners, l.id)
@@ -168,7 +168,7 @@ func (l *Listener) Close() error {
 
 // Connect connects a queue pair, which is in RESET or INIT, to the listener at an address and port
 // (rdma_connect(3)). notify is called with ConnEstablished, ConnRejected, ConnUnreachable or
-// ConnFailed, and later ConnDisconnected. It may be nil: processes wait with Established. An error
+// ConnFailed, and later ConnDisconnected. It may be nil: processes wait with WaitEstablished. An error
 // changes nothing.
 //
 // EINVAL: the queue pair is of type UD, of another device or in another state, or a parameter is
@@ -188,17 +188,17 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 	}
 	c := &Conn{device: d, qp: q, local: netip.AddrPortFrom(local, d.conns.nextPort()), remote: to, notify: notify}
 	c.id, err = d.conns.cm.Connect(d.Now(), cmnic.Connect{
-		Service: msg.IPService(wire.ProtoTCP, to.Port()), Local: c.local, Peer: to.Addr(), Transport: q.transport(), QP: q.cm(),
+		Service: msg.IPService(wire.ProtoTCP, to.Port()), Local: c.local, Peer: to.Addr(), Transport: q.msgTransport(), QP: q.managerView(),
 		PathMTU: msg.MTU(d.settings.MTU), PKey: 0xffff, RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		TrafficClass: d.settings.DSCP << 2, HopLimit: defaultTTL, PrivateData: p.PrivateData,
 	})
 	if err != nil {
-		q.back(before)
+		q.undoInit(before)
 		return nil, cmError(err)
 	}
 	d.conns.byID[c.id], d.conns.byQP[q] = c, c
-	d.conns.pump()
+	d.conns.flushManager()
 	return c, nil
 }
 
@@ -255,27 +255,27 @@ func (q *QP) mayConnect(d *Device, p ConnParam) error {
 	return nil
 }
 
-// back undoes init.
-func (q *QP) back(before qp.State) {
+// undoInit undoes init.
+func (q *QP) undoInit(before qp.State) {
 	if before == qp.Reset {
 		_ = q.Modify(qp.Attr{State: qp.Reset}, qp.MaskState) // allowed from any state
 	}
 }
 
-func (q *QP) transport() msg.Transport {
+func (q *QP) msgTransport() msg.Transport {
 	if q.config.Type == qp.UC {
 		return msg.TransportUC
 	}
 	return msg.TransportRC
 }
 
-// cm returns what the connection manager needs to know about a queue pair.
-func (q *QP) cm() cmnic.QP {
+// managerView returns what the connection manager needs to know about a queue pair.
+func (q *QP) managerView() cmnic.QP {
 	return cmnic.QP{Number: q.Number(), StartPSN: q.Number() * 0x9e3779b1 >> 8, SRQ: q.config.SRQ != nil}
 }
 
-// ready brings a queue pair from INIT to RTS.
-func (q *QP) ready(a *cmnic.Attributes) error {
+// bringToRTS brings a queue pair from INIT to RTS.
+func (q *QP) bringToRTS(a *cmnic.Attributes) error {
 	index, err := q.device.GIDIndex(a.Local)
 	if err != nil {
 		return err
@@ -321,12 +321,12 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 	if err := q.mayConnect(c.device, p); err != nil {
 		return err
 	}
-	accept := cmnic.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
+	accept := cmnic.Accept{QP: q.managerView(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
 	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
 	switch {
 	case err != nil:
 		return cmError(err)
-	case q.transport() != a.Transport:
+	case q.msgTransport() != a.Transport:
 		return fmt.Errorf("%w: queue pair %d is of type %v, and the request is for another transport service", syscall.EINVAL, q.Number(), q.config.Type)
 	}
 	before := q.State()
@@ -334,14 +334,14 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 		return err
 	}
 	// The peer sends as soon as it has the REP.
-	if err := q.ready(&a); err != nil {
-		q.back(before)
+	if err := q.bringToRTS(&a); err != nil {
+		q.undoInit(before)
 		return err
 	}
 	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // cannot fail after CheckAccept
 	c.qp = q
 	c.device.conns.byQP[q] = c
-	c.device.conns.pump()
+	c.device.conns.flushManager()
 	return nil
 }
 
@@ -351,13 +351,13 @@ func (c *Conn) Reject(privateData []byte) error {
 	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cmnic.Reject{PrivateData: privateData}); err != nil {
 		return cmError(err)
 	}
-	c.end()
-	c.device.conns.pump()
+	c.endConnection()
+	c.device.conns.flushManager()
 	return nil
 }
 
-// end ends a connection on the program's request, without an event.
-func (c *Conn) end() {
+// endConnection ends a connection on the program's request, without an event.
+func (c *Conn) endConnection() {
 	c.closed = true
 	c.device.conns.removeConn(c)
 	c.changed.Broadcast()
@@ -367,10 +367,10 @@ func (c *Conn) end() {
 // ConnDisconnected follows on both sides. EINVAL: there is no connection, or no longer one.
 func (c *Conn) Disconnect() error {
 	if c.qp != nil {
-		c.qp.disconnect()
+		c.qp.moveToError()
 	}
 	err := c.device.conns.cm.Disconnect(c.device.Now(), c.id, nil)
-	c.device.conns.pump()
+	c.device.conns.flushManager()
 	return cmError(err)
 }
 
@@ -378,19 +378,19 @@ func (c *Conn) Disconnect() error {
 // pair, if any, goes to ERR.
 func (c *Conn) Close() error {
 	if c.qp != nil {
-		c.qp.disconnect()
+		c.qp.moveToError()
 	}
-	c.end()
+	c.endConnection()
 	err := c.device.conns.cm.Destroy(c.device.Now(), c.id)
-	c.device.conns.pump()
+	c.device.conns.flushManager()
 	if errors.Is(err, cmnic.ErrUnknown) {
 		return nil // it was over
 	}
 	return cmError(err)
 }
 
-// disconnect takes a queue pair to ERR.
-func (q *QP) disconnect() {
+// moveToError takes a queue pair to ERR.
+func (q *QP) moveToError() {
 	if s := q.State(); s != qp.Reset && s != qp.Err {
 		_ = q.SetState(qp.Err) // allowed from any other state
 	}
@@ -403,14 +403,14 @@ func (c *connections) removeConn(x *Conn) {
 	}
 }
 
-// wake does the connection manager's work that is due.
-func (c *connections) wake(now units.Time) {
-	c.cm.Advance(now)
-	c.pump()
+// doDueWork does the connection manager's work that is due.
+func (c *connections) doDueWork(now units.Time) {
+	c.cm.DoDueWork(now)
+	c.flushManager()
 }
 
-// pump sends the connection manager's packets and delivers its events until there are no more.
-func (c *connections) pump() {
+// flushManager sends the connection manager's packets and delivers its events until there are no more.
+func (c *connections) flushManager() {
 	if c.busy {
 		return // the caller that delivers events goes on with their results
 	}
@@ -421,20 +421,20 @@ func (c *connections) pump() {
 			break
 		}
 		for i := range sends {
-			c.send(&sends[i])
+			c.sendMessage(&sends[i])
 		}
 		for i := range events {
-			c.event(&events[i])
+			c.handleEvent(&events[i])
 		}
 	}
 	c.busy = false
-	c.device.agenda.At(&c.Task, c.cm.Due())
-	c.device.arm()
+	c.device.agenda.WakeAt(&c.Task, c.cm.NextWork())
+	c.device.armTimer()
 }
 
-// event acts on an event and tells the program.
-func (c *connections) event(e *cmnic.Event) {
-	if tell := c.owner(e); tell != nil {
+// handleEvent acts on an event and tells the program.
+func (c *connections) handleEvent(e *cmnic.Event) {
+	if tell := c.ownerOf(e); tell != nil {
 		tell(e)
 		return
 	}
@@ -443,14 +443,14 @@ func (c *connections) event(e *cmnic.Event) {
 		c.passQuestion(e)
 		return
 	case cmnic.Resolved:
-		c.resolved(e)
+		c.handleResolved(e)
 		return
 	case cmnic.Requested:
-		c.requested(e)
+		c.handleRequest(e)
 		return
 	}
 	if e.Kind == cmnic.Unreachable && c.asking[e.ID] != nil {
-		c.resolved(e)
+		c.handleResolved(e)
 		return
 	}
 	x := c.byID[e.ID]
@@ -461,7 +461,7 @@ func (c *connections) event(e *cmnic.Event) {
 	switch e.Kind {
 	case cmnic.Replied:
 		out.Kind = ConnEstablished
-		if err := c.confirm(x, e); err != nil {
+		if err := c.confirmReply(x, e); err != nil {
 			out.Kind, out.Err = ConnFailed, err
 		}
 	case cmnic.Connected:
@@ -472,16 +472,16 @@ func (c *connections) event(e *cmnic.Event) {
 			out.Kind = ConnUnreachable
 		}
 		if x.qp != nil {
-			x.qp.disconnect()
+			x.qp.moveToError()
 		}
 		c.removeConn(x)
 	case cmnic.DisconnectRequested:
 		out.Kind = ConnDisconnected
-		x.qp.disconnect()
+		x.qp.moveToError()
 		_ = c.cm.Disconnect(c.device.Now(), x.id, nil) // it asks for just that
 	case cmnic.Disconnected:
 		out.Kind = ConnDisconnected
-		x.qp.disconnect()
+		x.qp.moveToError()
 	case cmnic.TimeWaitExit:
 		out.Kind = ConnTimeWaitExit
 		c.removeConn(x)
@@ -489,10 +489,10 @@ func (c *connections) event(e *cmnic.Event) {
 	x.recordEvent(out)
 }
 
-// confirm brings the queue pair of the active side to RTS and reports it.
-func (c *connections) confirm(x *Conn, e *cmnic.Event) error {
-	if err := x.qp.ready(&e.Attributes); err != nil {
-		x.qp.disconnect()
+// confirmReply brings the queue pair of the active side to RTS and reports it.
+func (c *connections) confirmReply(x *Conn, e *cmnic.Event) error {
+	if err := x.qp.bringToRTS(&e.Attributes); err != nil {
+		x.qp.moveToError()
 		c.removeConn(x)
 		_ = c.cm.Reject(c.device.Now(), x.id, cmnic.Reject{}) // a REP can be refused
 		return err
@@ -500,13 +500,13 @@ func (c *connections) confirm(x *Conn, e *cmnic.Event) error {
 	return c.cm.Confirm(x.id, nil)
 }
 
-func (c *connections) requested(e *cmnic.Event) {
+func (c *connections) handleRequest(e *cmnic.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
 		_ = c.cm.Reject(c.device.Now(), e.ID, cmnic.Reject{}) // the listener is gone
 		return
 	}
-	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
+	if maxMTU := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > maxMTU {
 		_ = c.cm.Reject(c.device.Now(), e.ID, cmnic.Reject{Reason: msg.ReasonInvalidMTU})
 		return
 	}

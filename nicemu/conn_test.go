@@ -341,17 +341,17 @@ func TestManagementIsGuarded(t *testing.T) {
 	a, b := w.host(0), w.host(1)
 	b.Resolve(netip.AddrPortFrom(v4(0), 5), nil, func(Resolved) {}) //nolint:errcheck // it is only to have a packet
 	for _, change := range []func(p *packet.Packet){
-		func(p *packet.Packet) { p.RoCE.Further().DETH.QKey = 5 },
-		func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.RC.With(roce.SendOnly) },
+		func(p *packet.Packet) { p.RoCE.FurtherHeaders().DETH.QKey = 5 },
+		func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.RC.WithOperation(roce.SendOnly) },
 		func(p *packet.Packet) { p.RoCE.Payload = p.RoCE.Payload[:100] },
 	} {
 		p := w.pool.NewRoCE()
-		p.RoCE.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), DestQP: 1, PKey: 0xffff}
-		p.RoCE.Further().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: 1}
+		p.RoCE.BTH = roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly), DestQP: 1, PKey: 0xffff}
+		p.RoCE.FurtherHeaders().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: 1}
 		p.RoCE.Payload = append(p.RoCE.Payload[:0], make([]byte, 256)...)
 		p.RoCE.Addresses = packet.NewAddresses(v4(1), v4(0))
 		change(p)
-		a.Receive(0, p)
+		a.ReceivePacket(0, p)
 	}
 	if c, _ := a.Counters(); c.QKeyViolations != 1 || c.NoQP != 1 || a.conns.cm.Counters().Malformed != 1 {
 		t.Errorf("%d Q_Key violations, %d of no queue pair, %d malformed", c.QKeyViolations, c.NoQP, a.conns.cm.Counters().Malformed)
@@ -584,8 +584,8 @@ func TestManyConnections(t *testing.T) {
 	}
 	for _, h := range []*host{a, b} {
 		c := &h.conns
-		if n := len(c.byID) + len(c.byQP) + len(c.listeners) + len(c.asking) + len(c.answering) + c.cm.Len(); n != 0 || h.agenda.Live() != 0 || h.inUse[qp.QueuePairs] != 0 {
-			t.Errorf("%s: %d things are known, %d due, %d queue pairs", h.Name(), n, h.agenda.Live(), h.inUse[qp.QueuePairs])
+		if n := len(c.byID) + len(c.byQP) + len(c.listeners) + len(c.asking) + len(c.answering) + c.cm.Len(); n != 0 || h.agenda.LiveTasks() != 0 || h.inUse[qp.QueuePairs] != 0 {
+			t.Errorf("%s: %d things are known, %d due, %d queue pairs", h.Name(), n, h.agenda.LiveTasks(), h.inUse[qp.QueuePairs])
 		}
 	}
 	if after := heap(); !testing.Short() && after > before+1<<20 {
@@ -660,12 +660,12 @@ func TestCloseAtAnyTime(t *testing.T) {
 				w.run(w.engine.Now() + 1000*units.Second)
 				for _, h := range []*host{a, b} {
 					c := &h.conns
-					if n := len(c.byID) + len(c.byQP) + len(c.listeners) + c.cm.Len(); n != 0 || h.agenda.Live() != 0 {
-						t.Errorf("%s: %s knows %d things, %d are due", name, h.Name(), n, h.agenda.Live())
+					if n := len(c.byID) + len(c.byQP) + len(c.listeners) + c.cm.Len(); n != 0 || h.agenda.LiveTasks() != 0 {
+						t.Errorf("%s: %s knows %d things, %d are due", name, h.Name(), n, h.agenda.LiveTasks())
 					}
 				}
-				if w.pool.Live() != 0 {
-					t.Errorf("%s: %d packets were not given back", name, w.pool.Live())
+				if w.pool.LivePackets() != 0 {
+					t.Errorf("%s: %d packets were not given back", name, w.pool.LivePackets())
 				}
 				if s := client.qp.State(); s != qp.Err && s != qp.Reset {
 					t.Errorf("%s: the client's queue pair is in %v", name, s)

@@ -34,7 +34,7 @@ func (d *Device) Counters() (Counters, transport.Counters) {
 	}
 	for _, q := range d.numbers.slots {
 		if q != nil {
-			all.Add(q.engine.Counters())
+			all.AddCounters(q.engine.Counters())
 		}
 	}
 	return d.counters, all
@@ -67,5 +67,5 @@ func (d *Device) EachCounter(f func(name string, n uint64)) {
 	f("rx_wrong_address", c.WrongAddress)
 	f("rx_wrong_state", c.WrongState)
 	t.QKeyViolations += c.QKeyViolations
-	t.Each(f)
+	t.EachCounter(f)
 }

@@ -15,46 +15,46 @@ import (
 // process (Wait), or get events from a Channel (Arm).
 type CQ struct {
 	agenda.Task[sleeper]
-	queue   *cq.CQ
-	device  *Device
-	channel *Channel // nil if none
-	came    sim.Cond // signalled when an entry arrives
-	notify  func()   // called when an entry arrives; may be nil
-	gone    bool
+	queue     *cq.CQ
+	device    *Device
+	channel   *Channel // nil if none
+	came      sim.Cond // signalled when an entry arrives
+	notify    func()   // called when an entry arrives; may be nil
+	destroyed bool
 }
 
 // CreateCQ makes a completion queue for depth entries, 1 to max_cqe. channel gets its events; it
 // may be nil. ENOMEM: there are max_cq; EINVAL: depth is out of range.
 func (d *Device) CreateCQ(depth int, channel *Channel) (*CQ, error) {
 	c := &CQ{device: d, channel: channel}
-	return c.start(cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)))
+	return c.countQueue(cq.New(depth, d.settings.Limits.CQE, channel.innerChannel(), (*cqEvents)(c)))
 }
 
 // Latency returns the latency of the device's completion queues.
-func (d *Device) Latency() cq.Latency { return d.settings.Delays.latency() }
+func (d *Device) Latency() cq.Latency { return d.settings.Delays.cqLatency() }
 
 // CreateSinkCQ makes a completion queue whose entries and events go to a sink instead of being
 // polled and going to a channel.
 func (d *Device) CreateSinkCQ(depth int, s cq.Sink) (*CQ, error) {
 	c := &CQ{device: d}
-	return c.start(cq.NewSink(depth, d.settings.Limits.CQE, s, (*cqEvents)(c)))
+	return c.countQueue(cq.NewSink(depth, d.settings.Limits.CQE, s, (*cqEvents)(c)))
 }
 
-// start counts a new queue.
-func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
+// countQueue counts a new queue.
+func (c *CQ) countQueue(inner *cq.CQ, err error) (*CQ, error) {
 	d := c.device
-	if full := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); full != nil && err == nil {
+	if full := d.settings.Limits.CheckRoom(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); full != nil && err == nil {
 		_ = inner.Destroy() // nothing has used it
 		err = full
 	}
 	if err != nil {
 		return nil, err
 	}
-	inner.Delay(d.Latency())
+	inner.SetLatency(d.Latency())
 	c.queue = inner
-	c.channel.add(c)
+	c.channel.addQueue(c)
 	d.inUse[qp.CompletionQueues]++
-	d.agenda.Enrol(&c.Task, c)
+	d.agenda.EnrolTask(&c.Task, c)
 	return c, nil
 }
 
@@ -62,31 +62,31 @@ func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 // wait for entries return. EBUSY: queue pairs complete here, or events were taken and not
 // acknowledged; EINVAL: it is destroyed already.
 func (c *CQ) Destroy() error {
-	if c.gone {
+	if c.destroyed {
 		return errDestroyed
 	}
 	if err := c.queue.Destroy(); err != nil {
 		return err
 	}
 	d := c.device
-	c.gone = true
-	c.channel.remove(c)
+	c.destroyed = true
+	c.channel.removeQueue(c)
 	c.came.Broadcast()
 	d.agenda.Remove(&c.Task)
 	d.inUse[qp.CompletionQueues]--
 	d.dropEvents(func(e AsyncEvent) bool { return e.CQ == c })
-	d.arm()
+	d.armTimer()
 	return nil
 }
 
 var errDestroyed = fmt.Errorf("%w: the completion queue is destroyed", syscall.EINVAL)
 
-// usable returns the reason why a queue pair of a device cannot complete here, if there is one.
-func (c *CQ) usable(d *Device) error {
+// checkUsable returns the reason why a queue pair of a device cannot complete here, if there is one.
+func (c *CQ) checkUsable(d *Device) error {
 	switch {
 	case c == nil:
 		return fmt.Errorf("%w: a queue pair needs a SendCQ and a RecvCQ", syscall.EINVAL)
-	case c.gone:
+	case c.destroyed:
 		return errDestroyed
 	case c.device != d:
 		return fmt.Errorf("%w: the completion queue is of device %s, not of %s", syscall.EINVAL, c.device.Name(), d.Name())
@@ -101,7 +101,7 @@ func (c *CQ) Device() *Device { return c.device }
 // overrun it returns the entries that came before, then cq.ErrOverrun, which is an EIO. EINVAL: it
 // is destroyed.
 func (c *CQ) Poll(dst []Completion) (int, error) {
-	if c.gone {
+	if c.destroyed {
 		return 0, errDestroyed
 	}
 	return c.queue.Poll(dst)
@@ -110,20 +110,20 @@ func (c *CQ) Poll(dst []Completion) (int, error) {
 // Len returns the number of entries waiting to be polled.
 func (c *CQ) Len() int { return c.queue.Len() }
 
-// Delay gives a queue without entries its own latency instead of that of the NIC's Delays.
-func (c *CQ) Delay(l cq.Latency) { c.queue.Delay(l) }
+// SetLatency gives a queue without entries its own latency instead of that of the NIC's Delays.
+func (c *CQ) SetLatency(l cq.Latency) { c.queue.SetLatency(l) }
 
 // Depth returns the capacity in entries.
 func (c *CQ) Depth() int { return c.queue.Depth() }
 
 // Overrun reports whether an entry was lost because the queue was full. Its queue pairs are then in
 // ERR, and the queue can only be destroyed.
-func (c *CQ) Overrun() bool { return !c.gone && c.queue.Overrun() }
+func (c *CQ) Overrun() bool { return !c.destroyed && c.queue.Overrun() }
 
 // Resize changes the capacity, to between the number of waiting entries and max_cqe
 // (ibv_resize_cq(3)). EINVAL: depth is out of that range, or the queue is destroyed.
 func (c *CQ) Resize(depth int) error {
-	if c.gone {
+	if c.destroyed {
 		return errDestroyed
 	}
 	return c.queue.Resize(depth, c.device.settings.Limits.CQE)
@@ -140,19 +140,19 @@ func (c *CQ) Moderate(m Moderation) error { return c.queue.Moderate(m) }
 // poll again after arming. Without a channel it does nothing.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.queue.Arm(solicitedOnly)
-	c.device.agenda.At(&c.Task, c.queue.Deadline())
-	c.device.arm()
+	c.device.agenda.WakeAt(&c.Task, c.queue.NextExpiry())
+	c.device.armTimer()
 }
 
-// Missed is called when the process behind a sink has asked for an event while there are entries
+// RecheckEntries is called when the process behind a sink has asked for an event while there are entries
 // that caused none. If it does not poll them soon, the event comes.
-func (c *CQ) Missed() {
-	if c.gone {
+func (c *CQ) RecheckEntries() {
+	if c.destroyed {
 		return
 	}
-	c.queue.Missed(c.device.Now())
-	c.device.agenda.At(&c.Task, c.queue.Deadline())
-	c.device.arm()
+	c.queue.RecheckEntries(c.device.Now())
+	c.device.agenda.WakeAt(&c.Task, c.queue.NextExpiry())
+	c.device.armTimer()
 }
 
 // Ack acknowledges n events of this queue that were taken from the channel (ibv_ack_cq_events).
@@ -162,46 +162,46 @@ func (c *CQ) Ack(n int) error { return c.queue.Ack(n) }
 // completer is a CQ as seen by the engines of queue pairs.
 type completer CQ
 
-// Complete implements transport.CQ.
-func (x *completer) Complete(e cq.Completion, solicited bool) {
+// CompleteRequest implements transport.CQ.
+func (x *completer) CompleteRequest(e cq.Completion, solicited bool) {
 	c := (*CQ)(x)
 	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
 	if c.notify != nil {
 		c.notify()
 	}
-	c.device.agenda.At(&c.Task, c.queue.Deadline())
+	c.device.agenda.WakeAt(&c.Task, c.queue.NextExpiry())
 }
 
 // Push adds an entry, as the engines of queue pairs do.
 func (c *CQ) Push(e Completion, solicited bool) {
-	(*completer)(c).Complete(e, solicited)
-	c.device.arm()
+	(*completer)(c).CompleteRequest(e, solicited)
+	c.device.armTimer()
 }
 
-// deliver adds an entry made by software, without latency.
-func (c *CQ) deliver(e Completion, solicited bool) {
+// addSoftwareEntry adds an entry made by software, without latency.
+func (c *CQ) addSoftwareEntry(e Completion, solicited bool) {
 	d := c.device
-	c.queue.Deliver(d.Now(), e, solicited)
+	c.queue.DeliverEntry(d.Now(), e, solicited)
 	c.came.Broadcast()
-	d.agenda.At(&c.Task, c.queue.Deadline())
-	d.arm()
+	d.agenda.WakeAt(&c.Task, c.queue.NextExpiry())
+	d.armTimer()
 }
 
 // NotifyEach sets f to be called for each new entry. It is called while the NIC is at work: it must not
 // use the NIC, but may arm a Task.
 func (c *CQ) NotifyEach(f func()) { c.notify = f }
 
-// wake releases an event held back by moderation, and delivers delayed entries.
-func (c *CQ) wake(now units.Time) {
-	if c.queue.Deadline() <= now {
-		c.queue.Expire(now)
+// doDueWork releases an event held back by moderation, and delivers delayed entries.
+func (c *CQ) doDueWork(now units.Time) {
+	if c.queue.NextExpiry() <= now {
+		c.queue.ReleaseDue(now)
 		c.came.Broadcast()
 		if c.notify != nil {
 			c.notify()
 		}
 	}
-	c.device.agenda.At(&c.Task, c.queue.Deadline())
+	c.device.agenda.WakeAt(&c.Task, c.queue.NextExpiry())
 }
 
 // cqEvents is a CQ as seen by package cq.
@@ -210,14 +210,14 @@ type cqEvents CQ
 // CQError implements cq.Events.
 func (x *cqEvents) CQError(*cq.CQ) {
 	c := (*CQ)(x)
-	c.device.raise(AsyncEvent{Kind: qp.CQErr, CQ: c})
+	c.device.raiseEvent(AsyncEvent{Kind: qp.CQErr, CQ: c})
 }
 
 // QPFatal implements cq.Events.
 func (x *cqEvents) QPFatal(number uint32) {
 	d := x.device
-	if q := d.numbers.find(number); q != nil {
-		d.raise(AsyncEvent{Kind: qp.QPFatal, QP: q})
-		d.fail(q)
+	if q := d.numbers.findQP(number); q != nil {
+		d.raiseEvent(AsyncEvent{Kind: qp.QPFatal, QP: q})
+		d.failQP(q)
 	}
 }

@@ -57,17 +57,17 @@ func (d Delays) Check() error {
 // once; what remains for wires and switches is 1.5 us.
 var ConnectX3 = Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
 
-// posts returns the delays of send queues and responders.
-func (d Delays) posts() transport.Delays {
+// transportDelays returns the delays of send queues and responders.
+func (d Delays) transportDelays() transport.Delays {
 	return transport.Delays{Doorbell: d.Doorbell, Fetch: d.DMA}
 }
 
-// latency returns the delays of completion queues.
-func (d Delays) latency() cq.Latency { return cq.Latency{Entry: d.Completion, Data: d.DMA} }
+// cqLatency returns the delays of completion queues.
+func (d Delays) cqLatency() cq.Latency { return cq.Latency{Entry: d.Completion, Data: d.DMA} }
 
-// doorbell gives the engine the time before a post.
-func (q *QP) doorbell() {
+// ringDoorbell gives the engine the time before a post.
+func (q *QP) ringDoorbell() {
 	if q.device.settings.Delays != (Delays{}) {
-		q.engine.Clock(q.device.Now())
+		q.engine.SetTime(q.device.Now())
 	}
 }

@@ -238,8 +238,8 @@ func TestDelayedEvent(t *testing.T) {
 	join(t, x, y, qp.MTU1024, false)
 	post(t, x, transport.SendWR{Op: transport.Write, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 	w.run(8 * us) // acknowledged, and the entry under way
-	if c.Len() != 0 || channel.Len() != 0 || x.engine.Busy() {
-		t.Fatalf("%d entries, %d events; busy: %v", c.Len(), channel.Len(), x.engine.Busy())
+	if c.Len() != 0 || channel.Len() != 0 || x.engine.IsBusy() {
+		t.Fatalf("%d entries, %d events; busy: %v", c.Len(), channel.Len(), x.engine.IsBusy())
 	}
 	c.Arm(false)
 	w.run(9 * us)
@@ -268,7 +268,7 @@ func TestDelayedEntriesOfWhatEnds(t *testing.T) {
 			}
 		}
 		w.run(50 * us)
-		if n := a.cq.queue.Coming(); n != 6 {
+		if n := a.cq.queue.EntriesInPipe(); n != 6 {
 			t.Fatalf("%d entries under way", n)
 		}
 		err := qps[0].SetState(qp.Reset)

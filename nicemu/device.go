@@ -23,8 +23,8 @@ const (
 
 // sleeper is a part of the NIC that is woken up.
 type sleeper interface {
-	// wake does the work that is due, and calls Agenda.At if there will be more.
-	wake(now units.Time)
+	// doDueWork does the work that is due, and calls Agenda.WakeAt if there will be more.
+	doDueWork(now units.Time)
 }
 
 // Device is a NIC. Make it with New.
@@ -52,19 +52,19 @@ type Device struct {
 	loop   loop
 	ipid   uint16
 
-	scratch  roce.Packet      // of a frame that came in
-	ack      cc.Ack           // passed to a rate control
-	stack    telemetry.Stack  // of a frame that came in
-	heard    *telemetry.Stack // brought by the packet being handled; nil if none
-	grh      [transport.GRHLen]byte
-	counters Counters
-	retired  *transport.Counters // of queue pairs that are destroyed; nil before there are any
-	conns    connections
-	layer    Layer // nil if none
-	layerCQs layerCQs
-	lent     lent      // to the layer
-	limited  int       // queue pairs that have a rate limiter
-	gone     func(*QP) // called for destroyed queue pairs; nil while flows are not followed
+	scratch   roce.Packet      // of a frame that came in
+	ack       cc.Ack           // passed to a rate control
+	stack     telemetry.Stack  // of a frame that came in
+	heard     *telemetry.Stack // brought by the packet being handled; nil if none
+	grh       [transport.GRHLen]byte
+	counters  Counters
+	retired   *transport.Counters // of queue pairs that are destroyed; nil before there are any
+	conns     connections
+	layer     Layer // nil if none
+	layerCQs  layerCQs
+	lent      lent      // to the layer
+	limited   int       // queue pairs that have a rate limiter
+	onDestroy func(*QP) // called for destroyed queue pairs; nil while flows are not followed
 }
 
 // New makes a NIC. s.MTU and s.Limits.ActiveMTU must match the link's MTU.
@@ -99,9 +99,9 @@ func New(s Settings, e Env) (*Device, error) {
 	d.groups = qp.NewGroups(&d.settings.Limits)
 	// The longest packet, so that every queue pair can send in its turn.
 	d.quantum = maxHeaders + units.Bytes(s.MTU.Bytes())
-	d.agenda.Enrol(&d.loop.Task, &d.loop)
+	d.agenda.EnrolTask(&d.loop.Task, &d.loop)
 	d.loop.device = d
-	if err := d.conns.start(d); err != nil {
+	if err := d.conns.startManager(d); err != nil {
 		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
 	}
 	if err := d.startLayer(); err != nil {
@@ -122,27 +122,27 @@ func (d *Device) SetLine(now units.Time, r units.Rate) {
 	if r == 0 {
 		return // rate controls keep the rate they know
 	}
-	for _, q := range d.numbers.all() {
+	for _, q := range d.numbers.allQPs() {
 		if q.control != nil {
-			q.tick(now)
-			q.control.Line(now, r)
+			q.runControlTimer(now)
+			q.control.SetLineRate(now, r)
 			d.rescheduleQP(now, q)
 		}
 	}
-	d.arm()
+	d.armTimer()
 }
 
 // Fire does the work that is due. The timer calls it.
 func (d *Device) Fire(now units.Time) {
 	d.armed = units.Never
-	for k := d.agenda.Due(now); k != nil; k = d.agenda.Due(now) {
-		k.Owner.wake(now)
+	for k := d.agenda.TakeDue(now); k != nil; k = d.agenda.TakeDue(now) {
+		k.Owner.doDueWork(now)
 	}
-	d.arm()
+	d.armTimer()
 }
 
-// arm sets the timer. Every call from outside ends with it.
-func (d *Device) arm() {
+// armTimer sets the timer. Every call from outside ends with it.
+func (d *Device) armTimer() {
 	next := d.agenda.Next()
 	if next == d.armed {
 		return
@@ -154,5 +154,5 @@ func (d *Device) arm() {
 	}
 }
 
-// free frees a packet.
-func (d *Device) free(p *packet.Packet) { d.env.Pool.Free(p) }
+// freePacket frees a packet.
+func (d *Device) freePacket(p *packet.Packet) { d.env.Pool.Free(p) }

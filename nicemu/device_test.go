@@ -108,7 +108,7 @@ func TestEveryOperation(t *testing.T) {
 				if lossy == (counters.Retransmitted == 0) {
 					t.Errorf("%d packets were sent again", counters.Retransmitted)
 				}
-				if live := w.pool.Live(); live != 0 {
+				if live := w.pool.LivePackets(); live != 0 {
 					t.Errorf("%d packets were not given back", live)
 				}
 			})
@@ -184,19 +184,19 @@ func TestLoopback(t *testing.T) {
 	if !bytes.Equal(a.buf[:10000], a.buf[20000:30000]) {
 		t.Error("bytes differ")
 	}
-	if len(w.log) != 0 || w.pool.Live() != 0 {
-		t.Errorf("%d packets left the NIC, %d were not given back", len(w.log), w.pool.Live())
+	if len(w.log) != 0 || w.pool.LivePackets() != 0 {
+		t.Errorf("%d packets left the NIC, %d were not given back", len(w.log), w.pool.LivePackets())
 	}
 }
 
-// TestStrangers sends packets that a queue pair must not take.
-func TestStrangers(t *testing.T) {
+// TestForeignPackets sends packets that a queue pair must not take.
+func TestForeignPackets(t *testing.T) {
 	for name, change := range map[string]func(p *packet.Packet){
 		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.Addresses = packet.NewAddresses(v4(7), p.RoCE.To) },
 		"bad_pkey_cntr":    func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
 		"rx_no_qp":         func(p *packet.Packet) { p.RoCE.BTH.DestQP = 0x999 },
 		"rx_trimmed":       func(p *packet.Packet) { p.Trimmed = true },
-		"service":          func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.UC.With(roce.WriteOnly) },
+		"service":          func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.UC.WithOperation(roce.WriteOnly) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -310,8 +310,8 @@ func TestDestroyUnderWay(t *testing.T) {
 	if c, _ := b.Counters(); c.NoQP == 0 {
 		t.Error("no packet came late")
 	}
-	if w.pool.Live() != 0 {
-		t.Errorf("%d packets were not given back", w.pool.Live())
+	if w.pool.LivePackets() != 0 {
+		t.Errorf("%d packets were not given back", w.pool.LivePackets())
 	}
 	if z := a.qp(qp.RC); z.Number() == x.Number() {
 		t.Error("the number was used again at once")
@@ -352,8 +352,8 @@ func TestDatagramWithoutItsHandle(t *testing.T) {
 		w.run(units.Millisecond)
 		expect(t, "sender", a.poll(), "0 IBV_WC_LOC_QP_OP_ERR", "1 IBV_WC_WR_FLUSH_ERR")
 		expect(t, "receiver", b.poll())
-		if x.State() != qp.SQE || len(w.log) != 0 || w.pool.Live() != 0 {
-			t.Errorf("the queue pair is in %v, %d packets were sent, %d are live", x.State(), len(w.log), w.pool.Live())
+		if x.State() != qp.SQE || len(w.log) != 0 || w.pool.LivePackets() != 0 {
+			t.Errorf("the queue pair is in %v, %d packets were sent, %d are live", x.State(), len(w.log), w.pool.LivePackets())
 		}
 	}
 }

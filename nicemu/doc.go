@@ -20,7 +20,7 @@
 // that the device calls, or a process (sim.Process)), or other code while the engine does not run.
 // A device on another engine, in a fabric of several shards, can be reached by packets only.
 //
-// Processes wait: CQ.Wait, Channel.Wait, Device.WaitEvent, Conn.Established, Conn.Disconnected,
+// Processes wait: CQ.Wait, Channel.Wait, Device.WaitEvent, Conn.WaitEstablished, Conn.WaitDisconnected,
 // Listener.Next, Device.WaitResolve. Handlers poll, or are notified by Channel.Notify,
 // Device.NotifyEvents and the functions given to Connect, Listen and Resolve. What a program does
 // between two waits takes no emulated time; use Sleep for that.

@@ -42,8 +42,8 @@ type Timer interface {
 
 // Port is the port that a NIC sends through. It calls Device.Next for the packets announced to it.
 type Port interface {
-	// Feed announces a packet of a class to send, of size bytes as a frame; 0 means there is none.
-	Feed(now units.Time, prio uint8, size units.Bytes)
+	// AnnouncePacket announces a packet of a class to send, of size bytes as a frame; 0 means there is none.
+	AnnouncePacket(now units.Time, prio uint8, size units.Bytes)
 }
 
 // Path is the path to an address.

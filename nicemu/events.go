@@ -40,7 +40,7 @@ func (d *Device) NextEvent() (AsyncEvent, bool) {
 // WaitEvent takes the oldest asynchronous event, waiting up to timeout for one; units.Never means
 // no limit. ETIMEDOUT: none arrived.
 func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, error) {
-	end := after(p, timeout)
+	end := deadlineAfter(p, timeout)
 	for {
 		if e, ok := d.NextEvent(); ok {
 			return e, nil
@@ -56,7 +56,7 @@ func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, erro
 // use the NIC, but may arm a timer or wake a process.
 func (d *Device) NotifyEvents(f func()) { d.events.notify = f }
 
-func (d *Device) raise(e AsyncEvent) {
+func (d *Device) raiseEvent(e AsyncEvent) {
 	d.events.list = append(d.events.list, e)
 	d.events.came.Broadcast()
 	if len(d.events.list) == 1 && d.events.notify != nil {
@@ -77,7 +77,7 @@ func (d *Device) SetLink(up bool) {
 		kind = qp.PortActive
 	}
 	d.dropEvents(func(e AsyncEvent) bool { return e.Kind == kind })
-	d.raise(AsyncEvent{Kind: kind, Port: 1})
+	d.raiseEvent(AsyncEvent{Kind: kind, Port: 1})
 }
 
 // dropEvents drops the events of a destroyed object.

@@ -31,14 +31,14 @@ func Example_connection() {
 		copy(e.buffer[100:], "world")
 		check(e.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpWriteImm, SGL: data, RemoteVA: va, RKey: rkey}))
 		must(e.cq.WaitOne(p))
-		request.Conn.Disconnected(p)
+		request.Conn.WaitDisconnected(p)
 		fmt.Println("server:", e.qp.State())
 	}
 	client := func(p *sim.Process, d *nicemu.Device) {
 		e := open(d, nicemu.RC)
 		copy(e.buffer, "hello")
 		conn := must(d.Connect(e.qp, netip.MustParseAddrPort("10.0.0.2:7174"), param, nil))
-		must(conn.Established(p))
+		must(conn.WaitEstablished(p))
 
 		check(e.qp.PostRecv(&nicemu.RecvWR{})) // for the WRITE's immediate data
 		place := binary.BigEndian.AppendUint64(nil, e.mr.Addr(0))
@@ -49,7 +49,7 @@ func Example_connection() {
 		must(e.cq.WaitOne(p)) // written
 		fmt.Printf("client has %q\n", e.buffer[:5])
 		check(conn.Disconnect())
-		conn.Disconnected(p)
+		conn.WaitDisconnected(p)
 	}
 	f := build(star)
 	must(f.Go("h1", client))

@@ -24,34 +24,34 @@ func (d *Device) ReceiveMessage(now units.Time, p *packet.Packet) {
 	switch {
 	case !ok || p.Trimmed || p.Returned:
 		d.counters.RPMessagesIgnored++
-	case probe == nil || !probe.Outward():
+	case probe == nil || !probe.IsOutward():
 		d.handleFeedback(now, m)
-	case probe.Turn():
+	case probe.TurnAround():
 		d.returnMessage(p)
-		d.arm()
+		d.armTimer()
 		return
 	}
-	d.free(p)
-	d.arm()
+	d.freePacket(p)
+	d.armTimer()
 }
 
 func (d *Device) handleFeedback(now units.Time, m cc.Feedback) {
-	k := m.About()
+	k := m.FlowKey()
 	q := d.flows[flowTo{k.To, k.QP}]
 	if q == nil || k.From != q.route.ends.From {
 		d.counters.RPMessagesIgnored++
 		return
 	}
 	d.counters.RPMessagesHandled++
-	q.tick(now)
-	q.control.Message(now, m)
+	q.runControlTimer(now)
+	q.control.OnMessage(now, m)
 	d.rescheduleQP(now, q)
 }
 
-// Notify tells the queue pair that sent a packet to slow down, as a CNP would: the network in front
+// NotifySender tells the queue pair that sent a packet to slow down, as a CNP would: the network in front
 // of the NIC holds the packet in a long queue. It returns false, and counts an ignored CNP, if no
 // queue pair of the NIC sent the packet or the queue pair has no rate control.
-func (d *Device) Notify(now units.Time, p *packet.Packet) bool {
+func (d *Device) NotifySender(now units.Time, p *packet.Packet) bool {
 	if p.Flow != packet.NIC {
 		return false
 	}
@@ -64,8 +64,8 @@ func (d *Device) Notify(now units.Time, p *packet.Packet) bool {
 		d.counters.RPCNPIgnored++
 		return false
 	}
-	d.slow(now, q)
-	d.arm()
+	d.slowQP(now, q)
+	d.armTimer()
 	return true
 }
 
@@ -84,41 +84,41 @@ func (d *Device) returnMessage(p *packet.Packet) {
 	m := p.Message
 	path, ok := d.env.Path(m.To, m.From)
 	if !ok {
-		d.free(p)
+		d.freePacket(p)
 		return
 	}
 	m.From, m.To = m.To, m.From
-	p.Seal()
-	d.direct(p, path)
+	p.SetFields()
+	d.queueMessage(p, path)
 }
 
-// speak sends the pending messages of a queue pair's rate control. They have the flow's hash, so
+// sendMessages sends the pending messages of a queue pair's rate control. They have the flow's hash, so
 // that they take its path. In loopback there is no peer to send to.
-func (d *Device) speak(q *QP) {
+func (d *Device) sendMessages(q *QP) {
 	s, ok := q.control.(cc.MessageSender)
-	for ok && s.Speaks() {
+	for ok && s.SendsMessages() {
 		p := d.env.Pool.NewMessage(cc.Methods.Kind(d.settings.Control.Name).Feedback)
 		m, r := p.Message, &q.route
 		s.NextMessage(packet.FlowKey{
 			From: r.ends.From, To: r.ends.To, Proto: wire.ProtoUDP, SrcPort: r.port, DstPort: d.HashPort(), QP: q.flow.qp, Flow: -1,
 		}, m.Body)
 		if r.loop {
-			d.free(p)
+			d.freePacket(p)
 			continue
 		}
 		m.From, m.To = r.ends.From, r.ends.To
 		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, m.Protocol.Port
-		p.Seal()
+		p.SetFields()
 		p.Hash = r.hash
-		d.direct(p, r.path)
+		d.queueMessage(p, r.path)
 	}
 }
 
-// direct queues a message for a path in the lane of its class. While it waits, a newer one about
+// queueMessage queues a message for a path in the lane of its class. While it waits, a newer one about
 // its flow replaces it.
-func (d *Device) direct(p *packet.Packet, path Path) {
+func (d *Device) queueMessage(p *packet.Packet, path Path) {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
 	prio := d.env.Priority[p.TOS>>2]
-	d.lanes[prio].ccMessages.Put(d.env.Pool, p)
+	d.lanes[prio].ccMessages.PutProbe(d.env.Pool, p)
 	d.announceNext(prio)
 }

@@ -18,11 +18,11 @@ type order struct {
 	rate  units.Rate
 }
 
-func (o *order) Len() int              { return 0 }
-func (o *order) Put([]byte)            {}
-func (o *order) Set(from packet.Body)  { *o = *from.(*order) }
-func (o *order) Reset()                { *o = order{} }
-func (o *order) About() packet.FlowKey { return o.about }
+func (o *order) Len() int                { return 0 }
+func (o *order) EncodeTo([]byte)         {}
+func (o *order) Set(from packet.Body)    { *o = *from.(*order) }
+func (o *order) Reset()                  { *o = order{} }
+func (o *order) FlowKey() packet.FlowKey { return o.about }
 
 var orders = packet.NewMessageProtocol(packet.MessageProtocol{Name: "orders", Proto: wire.ProtoICMP, Proto6: wire.ProtoICMPv6, New: func() packet.Body { return &order{} }})
 
@@ -35,9 +35,9 @@ type obedient struct {
 
 func (o *obedient) Rate() units.Rate { return o.rate }
 
-func (o *obedient) Message(_ units.Time, m cc.Feedback) { o.rate = m.(*order).rate }
+func (o *obedient) OnMessage(_ units.Time, m cc.Feedback) { o.rate = m.(*order).rate }
 
-func (o *obedient) Active(now units.Time, active bool) {
+func (o *obedient) SetActive(now units.Time, active bool) {
 	if active {
 		o.said = append(o.said, "active")
 	} else {
@@ -92,8 +92,8 @@ func TestMessagesReachTheirFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	tell(key, units.Mbps)
-	if c, _ := a.Counters(); c.RPMessagesIgnored != 3 || w.pool.Live() != 0 {
-		t.Errorf("after RESET: %+v, %d packets are live", c, w.pool.Live())
+	if c, _ := a.Counters(); c.RPMessagesIgnored != 3 || w.pool.LivePackets() != 0 {
+		t.Errorf("after RESET: %+v, %d packets are live", c, w.pool.LivePackets())
 	}
 }
 

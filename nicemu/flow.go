@@ -17,11 +17,11 @@ type FlowStatus struct {
 
 // MeasureRTT starts measuring the round-trip times of all queue pairs, and calls gone just before a
 // queue pair is destroyed.
-func (d *Device) MeasureRTT(gone func(q *QP)) {
-	d.gone = gone
+func (d *Device) MeasureRTT(onDestroy func(q *QP)) {
+	d.onDestroy = onDestroy
 	for _, q := range d.numbers.slots {
 		if q != nil {
-			q.engine.Time()
+			q.engine.MeasureRTT()
 		}
 	}
 }
@@ -38,8 +38,8 @@ func (d *Device) EachQP(f func(q *QP)) {
 	}
 }
 
-// add adds the progress of a queue pair that a layer uses instead of or beside another.
-func (s *FlowStatus) add(q *QP) {
+// addProgress adds the progress of a queue pair that a layer uses instead of or beside another.
+func (s *FlowStatus) addProgress(q *QP) {
 	if rtt := q.engine.RTT(); rtt > 0 {
 		s.RTT = rtt
 	}
@@ -48,8 +48,8 @@ func (s *FlowStatus) add(q *QP) {
 	s.Resent += q.engine.Retransmitted()
 	s.HasSent = s.HasSent || q.counters.DataPackets > 0
 	s.HasHeard = s.HasHeard || q.counters.RxPackets > 0
-	_, flying := q.engine.Outstanding()
-	s.InFlight += flying
+	_, inFlight := q.engine.Outstanding()
+	s.InFlight += inFlight
 }
 
 // Flow returns the state of a queue pair's flow at now, which is not before Env.Now and up to which
@@ -62,7 +62,7 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 	}
 	_, s.InFlight = q.engine.Outstanding()
 	for t := range q.eachTwin {
-		s.add(t)
+		s.addProgress(t)
 	}
 	switch {
 	case q.device.layer != nil:
@@ -71,12 +71,12 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 			gauges = q.layered.Gauges(now, gauges)
 		}
 	case q.control != nil:
-		q.tick(now)
+		q.runControlTimer(now)
 		s.Window = q.control.Window()
-		gauges = q.control.Gauges(now, gauges)
+		gauges = q.control.AppendGauges(now, gauges)
 	}
 	if q.layered == nil {
-		s.Rate = q.paced()
+		s.Rate = q.pacingRate()
 	}
 	return s, gauges
 }

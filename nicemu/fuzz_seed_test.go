@@ -20,15 +20,15 @@ func wireSeeds(t testing.TB) (seeds [][]byte) {
 		var seed []byte
 		psn := uint32(7)
 		for op := roce.SendFirst; op <= roce.SendOnlyInv; op++ {
-			o := service.With(op)
-			if !o.Valid() {
+			o := service.WithOperation(op)
+			if !o.IsValid() {
 				continue
 			}
 			var p roce.Packet
 			p.BTH = roce.BTH{Opcode: o, PKey: roce.DefaultPKey, DestQP: q.Number(), AckReq: op%2 == 0, PSN: psn}
 			p.RETH = roce.RETH{VA: x.a.mr.Addr(64), RKey: x.a.mr.RKey(), Length: 512}
-			p.Further().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(8), RKey: x.a.mr.RKey(), Swap: 1}
-			p.Further().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
+			p.FurtherHeaders().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(8), RKey: x.a.mr.RKey(), Swap: 1}
+			p.FurtherHeaders().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
 			p.IETH.RKey = x.a.mr.RKey()
 			if o.Extensions().Has(roce.ExtPayload) {
 				p.Payload = make([]byte, 256)
@@ -38,8 +38,8 @@ func wireSeeds(t testing.TB) (seeds [][]byte) {
 			}
 			seed = appendFrame(seed, &p, 0)
 		}
-		seed = appendFrame(seed, &roce.Packet{BTH: roce.Notification(q.Number())}, 0)
-		seed = appendFrame(seed, &roce.Packet{BTH: roce.BTH{Opcode: service.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: MulticastQPN}}, wire.CE)
+		seed = appendFrame(seed, &roce.Packet{BTH: roce.CNPHeader(q.Number())}, 0)
+		seed = appendFrame(seed, &roce.Packet{BTH: roce.BTH{Opcode: service.WithOperation(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: MulticastQPN}}, wire.CE)
 		seeds = append(seeds, seed)
 	}
 	return seeds

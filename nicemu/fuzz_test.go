@@ -162,7 +162,7 @@ func (x *exposed) sound() {
 			urgent++
 		}
 		for q := range l.ready.All() {
-			if !q.turn.In() || int(q.prio) != prio {
+			if !q.turn.IsLinked() || int(q.prio) != prio {
 				x.t.Fatalf("queue pair %d takes turns in lane %d", q.Number(), prio)
 			}
 			turns++
@@ -172,9 +172,9 @@ func (x *exposed) sound() {
 			x.t.Fatalf("lane %d has %d bytes to send, the port knows of %d", prio, size, l.fed)
 		}
 	}
-	for _, q := range d.numbers.all() {
+	for _, q := range d.numbers.allQPs() {
 		urgent -= number(q.urgent)
-		turns -= number(q.turn.In())
+		turns -= number(q.turn.IsLinked())
 		notified -= number(q.notified)
 		if q.engine.State() != q.verbs.State() {
 			x.t.Fatalf("queue pair %d is in %v and in %v", q.Number(), q.engine.State(), q.verbs.State())
@@ -199,13 +199,13 @@ func (x *exposed) end() {
 	if q := x.qps[member]; q != nil {
 		_ = q.DetachMcast(GID(addr("239.1.2.3"))) // it may be detached
 	}
-	for _, q := range d.numbers.all() {
+	for _, q := range d.numbers.allQPs() {
 		x.must(q.Destroy())
 	}
 	x.run(5_000_000 * units.Second) // a peer may ask for a long wait
 	x.sound()
-	if x.pool.Live() != 0 || d.agenda.Live() != 0 || d.conns.cm.Len() != 0 || len(d.conns.byID)+len(d.conns.byQP) != 0 {
-		x.t.Fatalf("left are %d packets, %d tasks, %d connections", x.pool.Live(), d.agenda.Live(), d.conns.cm.Len())
+	if x.pool.LivePackets() != 0 || d.agenda.LiveTasks() != 0 || d.conns.cm.Len() != 0 || len(d.conns.byID)+len(d.conns.byQP) != 0 {
+		x.t.Fatalf("left are %d packets, %d tasks, %d connections", x.pool.LivePackets(), d.agenda.LiveTasks(), d.conns.cm.Len())
 	}
 }
 
@@ -250,7 +250,7 @@ func (x *exposed) takeFrames(data []byte, repair bool) {
 		if repair {
 			_ = roce.PutICRC(p.Frame[p.L3:]) // if it has one
 		}
-		x.device().Receive(x.engine.Now(), p)
+		x.device().ReceivePacket(x.engine.Now(), p)
 		x.sound()
 		x.run(x.engine.Now() + 10*units.Microsecond)
 	}
@@ -316,7 +316,7 @@ func (x *exposed) throw(q *QP, s *script) {
 	r := p.RoCE
 	op, flags, n := roce.Opcode(s.byte()), s.byte(), s.byte()
 	if flags&1 == 0 { // of the service that it has
-		op = serviceOf(q.config.Type).With(op & 31)
+		op = serviceOf(q.config.Type).WithOperation(op & 31)
 	}
 	expected := 7 + x.next[q]
 	if o := op & 31; o >= roce.ReadFirst && o <= roce.AtomicAck {
@@ -335,19 +335,19 @@ func (x *exposed) throw(q *QP, s *script) {
 		r.Payload = r.Payload[:0]
 	}
 	r.RETH = roce.RETH{VA: x.a.mr.Addr(units.Bytes(s.byte()) * 8), RKey: x.a.mr.RKey(), Length: uint32(s.byte() * 16)}
-	r.Further().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(units.Bytes(s.byte())), RKey: x.a.mr.RKey(), Swap: 1}
+	r.FurtherHeaders().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(units.Bytes(s.byte())), RKey: x.a.mr.RKey(), Swap: 1}
 	r.AETH = roce.AETH{Syndrome: uint8(s.byte())}
-	r.Further().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
+	r.FurtherHeaders().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
 	r.IETH.RKey = x.a.mr.RKey()
 	r.Addresses = packet.NewAddresses(v4(1), v4(0))
 	switch flags >> 4 {
 	case 1:
-		r.BTH = roce.Notification(q.Number())
+		r.BTH = roce.CNPHeader(q.Number())
 	case 2:
 		r.BTH.DestQP, r.To = MulticastQPN, addr("239.1.2.3")
 	case 3:
-		r.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: 0xffff, DestQP: qp.GSINumber}
-		r.Further().DETH.QKey = roce.ManagementQKey
+		r.BTH = roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly), PKey: 0xffff, DestQP: qp.GSINumber}
+		r.FurtherHeaders().DETH.QKey = roce.ManagementQKey
 		r.Payload = append(r.Payload[:0], make([]byte, msg.MADLen)...)
 		for i := range r.Payload {
 			r.Payload[i] = byte(s.byte())
@@ -359,7 +359,7 @@ func (x *exposed) throw(q *QP, s *script) {
 		p.Trimmed = true
 	}
 	p.Version, p.Size = 4, units.Bytes(42+r.Length)
-	x.device().Receive(x.engine.Now(), p)
+	x.device().ReceivePacket(x.engine.Now(), p)
 }
 
 // post posts a work request of any kind.

@@ -22,13 +22,13 @@ type lane struct {
 	fed        units.Bytes     // size announced to the port for the first packet; 0 if none
 }
 
-// is reports whether *other is q.
-func (q *QP) is(other **QP) bool { return *other == q }
+// isAt reports whether *other is q.
+func (q *QP) isAt(other **QP) bool { return *other == q }
 
-// move puts a queue pair where it belongs: in the urgent queue of the lane of its acknowledgements,
+// placeQP puts a queue pair where it belongs: in the urgent queue of the lane of its acknowledgements,
 // in the round robin of the lane of its data, in both or neither. The two are one lane unless
 // acknowledgements have a separate class.
-func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
+func (d *Device) placeQP(q *QP, prio, ack uint8, urgent, ready bool) {
 	old, l := q.prio, &d.lanes[q.prio]
 	moved := prio != old
 	oldAck, a := q.ack, &d.lanes[q.ack]
@@ -36,7 +36,7 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 		if *a.urgent.First() == q {
 			a.urgent.Pop()
 		} else {
-			a.urgent.DeleteFunc(q.is)
+			a.urgent.DeleteFunc(q.isAt)
 		}
 		q.urgent = false
 	}
@@ -49,7 +49,7 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 		d.lanes[ack].urgent.Push(q)
 		q.urgent = true
 	}
-	if ready && !q.turn.In() {
+	if ready && !q.turn.IsLinked() {
 		l.ready.Push(&q.turn, q)
 		q.credit = d.quantum
 	}
@@ -73,7 +73,7 @@ func (d *Device) announceNext(prio uint8) {
 		d.feedLoop()
 		return
 	}
-	d.env.Port.Feed(d.env.Now(), prio, size)
+	d.env.Port.AnnouncePacket(d.env.Now(), prio, size)
 }
 
 // firstSize returns the length of the lane's next frame.
@@ -81,8 +81,8 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 	switch {
 	case !l.own.Empty():
 		return l.own.First().Size
-	case l.ccMessages.First() != nil:
-		return l.ccMessages.First().Size
+	case l.ccMessages.FirstProbe() != nil:
+		return l.ccMessages.FirstProbe().Size
 	case l.cnps.Len() > 0:
 		return cnpFrame(*l.cnps.First())
 	case l.urgent.Len() > 0:
@@ -106,9 +106,9 @@ func (d *Device) nextQP(l *lane) *QP {
 	}
 }
 
-// Waiting returns the number of packets of the connection manager and of rate controls that wait to
+// WaitingPackets returns the number of packets of the connection manager and of rate controls that wait to
 // be sent. No more are made before they leave.
-func (d *Device) Waiting() (n int) {
+func (d *Device) WaitingPackets() (n int) {
 	for i := range d.lanes {
 		for p := d.lanes[i].own.First(); p != nil; p = p.Next {
 			n++

@@ -110,13 +110,13 @@ func TestLoopTakesTime(t *testing.T) {
 		}
 		// Each packet is followed by an acknowledgement on the same loop.
 		frame, ack := units.Bytes(14+20+8+12+1024+4), units.Bytes(14+20+8+12+4+4)
-		most := float64(rate)
+		maxRate := float64(rate)
 		if rate == lineRate {
-			most *= float64(packet.OnWire(frame)) / float64(packet.OnWire(frame)+packet.OnWire(ack))
+			maxRate *= float64(packet.OnWire(frame)) / float64(packet.OnWire(frame)+packet.OnWire(ack))
 		}
 		_, c := x.Counters()
-		if got := float64(c.DataBytes+c.DataPackets*wire.EthernetOverhead) * 8 / 0.02; math.Abs(got/most-1) > 0.001 {
-			t.Errorf("%.0f b/s go round, want %.0f", got, most)
+		if got := float64(c.DataBytes+c.DataPackets*wire.EthernetOverhead) * 8 / 0.02; math.Abs(got/maxRate-1) > 0.001 {
+			t.Errorf("%.0f b/s go round, want %.0f", got, maxRate)
 		}
 		if got := w.wireRate(0, far.Number(), 0, 20*units.Millisecond); math.Abs(got/float64(rate)-1) > 0.001 {
 			t.Errorf("%.0f b/s leave, the rate is %v", got, rate)

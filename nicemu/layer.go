@@ -76,7 +76,7 @@ type Layered interface {
 	Received(c Completion, solicited bool)
 	// Moved reports that the program has moved the queue pair to a state, which it is in now.
 	Moved(from, to State)
-	// Renew begins a new flow (QP.Renew).
+	// Renew begins a new flow (QP.RenewFlow).
 	Renew()
 	// RetryCount returns the NIC's retry count for the one that the program chose.
 	RetryCount(chosen uint8) uint8
@@ -98,13 +98,13 @@ type Raw struct{ *QP }
 
 // Check returns the reason why the queue pair does not take a work request, if there is one
 // (QP.PostSend). A full queue is not reported.
-func (r Raw) Check(wr *SendWR) error { return r.engine.Check(wr) }
+func (r Raw) Check(wr *SendWR) error { return r.engine.CheckRequest(wr) }
 
 // PostSend posts to the NIC.
 func (r Raw) PostSend(wr *SendWR) error {
-	r.doorbell()
+	r.ringDoorbell()
 	err := r.postSend(wr)
-	r.posted()
+	r.startPosted()
 	return err
 }
 
@@ -113,13 +113,13 @@ func (r Raw) PostRecv(wr *RecvWR) error {
 	if err := r.postRecv(wr); err != nil {
 		return err
 	}
-	r.posted()
+	r.startPosted()
 	return nil
 }
 
-// Retry makes the NIC try count times, 0 to 7, from RTS on, before it gives up
+// SetRetryCount makes the NIC try count times, 0 to 7, from RTS on, before it gives up
 // (Layered.RetryCount).
-func (r Raw) Retry(count uint8) { r.engine.Retry(count) }
+func (r Raw) SetRetryCount(count uint8) { r.engine.SetRetryCount(count) }
 
 // HardState is the queue pair's state in the NIC.
 func (r Raw) HardState() State { return r.engine.State() }
@@ -127,19 +127,21 @@ func (r Raw) HardState() State { return r.engine.State() }
 // Config returns the program's configuration of the queue pair.
 func (r Raw) Config() QPConfig { return r.config }
 
-// Complete delivers a completion of its send queue to the program.
-func (r Raw) Complete(c Completion) { r.config.SendCQ.deliver(c, false) }
+// CompleteSend delivers a completion of its send queue to the program.
+func (r Raw) CompleteSend(c Completion) { r.config.SendCQ.addSoftwareEntry(c, false) }
 
 // CompleteReceive delivers a completion of its receive queue to the program.
-func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.deliver(c, solicited) }
+func (r Raw) CompleteReceive(c Completion, solicited bool) {
+	r.config.RecvCQ.addSoftwareEntry(c, solicited)
+}
 
-// Fail takes the queue pair, which is the one that the program sees, to the state that it has in
+// FailQP takes the queue pair, which is the one that the program sees, to the state that it has in
 // the NIC since a work request failed.
-func (r Raw) Fail() { r.agree(r.engine.State()) }
+func (r Raw) FailQP() { r.adoptState(r.engine.State()) }
 
 // FailSends takes the queue pair, which the program sees, to SQE: a work request of the program has
 // failed elsewhere.
-func (r Raw) FailSends() { r.agree(qp.SQE) }
+func (r Raw) FailSends() { r.adoptState(qp.SQE) }
 
 // Stop takes the NIC's side to ERR: everything posted there is flushed.
 func (r Raw) Stop() {
@@ -147,17 +149,17 @@ func (r Raw) Stop() {
 		_ = r.engine.Modify(qp.Err, transport.Attr{}) // any state but RESET may go there
 	}
 	r.device.rescheduleQP(r.device.Now(), r.QP)
-	r.device.arm()
+	r.device.armTimer()
 }
 
-// Restart takes the NIC's side from any state to RTS for a peer's queue pair, with new receive and
+// RestartQP takes the NIC's side from any state to RTS for a peer's queue pair, with new receive and
 // send PSNs. Everything else is as the program chose for the visible queue pair.
-func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
+func (r Raw) RestartQP(visible *QP, dest, rqPSN, sqPSN uint32) error {
 	a := visible.engineAttr()
 	a.DestQP, a.RQPSN, a.SQPSN = dest, transport.PSN(rqPSN), transport.PSN(sqPSN)
 	defer func() {
 		r.device.rescheduleQP(r.device.Now(), r.QP)
-		r.device.arm()
+		r.device.armTimer()
 	}()
 	for _, to := range [...]State{qp.Reset, qp.Init, qp.RTR, qp.RTS} {
 		if err := r.engine.Modify(to, a); err != nil {
@@ -179,7 +181,7 @@ func (r Raw) HoldInInit(visible *QP) error {
 // StandbyQP makes another queue pair under the same Layered, of the same kind, with the same
 // attributes and the same shared receive queue, hidden from the program, and takes it to INIT. The
 // queue pair is in RTR or RTS.
-func (r Raw) StandbyQP() (Raw, error) { return r.twin(r.config) }
+func (r Raw) StandbyQP() (Raw, error) { return r.makeTwin(r.config) }
 
 // AuxQP is like Shadow, but the queue pair works beside the program's: it has its own receive queue,
 // for receives requests, and its packets have the UDP source port of the program's, and so take the
@@ -187,16 +189,16 @@ func (r Raw) StandbyQP() (Raw, error) { return r.twin(r.config) }
 func (r Raw) AuxQP(receives int) (Raw, error) {
 	c := r.config
 	c.SRQ, c.Cap.MaxRecvWR = nil, receives
-	t, err := r.twin(c)
+	t, err := r.makeTwin(c)
 	if err == nil {
 		t.route = r.route
 	}
 	return t, err
 }
 
-// twin makes a queue pair hidden from the program. To memory it has the program's number, so that
+// makeTwin makes a queue pair hidden from the program. To memory it has the program's number, so that
 // windows of type 2 open to both.
-func (r Raw) twin(c QPConfig) (Raw, error) {
+func (r Raw) makeTwin(c QPConfig) (Raw, error) {
 	c.SignalAll = false
 	q, err := r.device.newQP(c, r.verbs.PD(), r.layered, r.QP)
 	if err != nil {
@@ -231,7 +233,7 @@ func twinReceives(t QPType) qp.Mask {
 
 // OnWire returns the length on the wire of a packet of the queue pair's WRITEs with a payload.
 func (r Raw) OnWire(payload units.Bytes) units.Bytes {
-	return packet.OnWire(r.route.headers() + units.Bytes(serviceOf(r.config.Type).With(roce.WriteMiddle).PacketLen(int(payload))))
+	return packet.OnWire(r.route.headersLen() + units.Bytes(serviceOf(r.config.Type).WithOperation(roce.WriteMiddle).PacketLen(int(payload))))
 }
 
 // PathMTU returns the largest payload of a packet.
@@ -248,7 +250,7 @@ func (r Raw) IdleRTT() units.Time {
 		return 0
 	}
 	frame := r.OnWire(r.PathMTU())
-	trip := d.env.Trip(r.route.ends.To, frame, packet.OnWire(r.route.headers()+units.Bytes(roce.RC.With(roce.Ack).PacketLen(0))))
+	trip := d.env.Trip(r.route.ends.To, frame, packet.OnWire(r.route.headersLen()+units.Bytes(roce.RC.WithOperation(roce.Ack).PacketLen(0))))
 	if trip.RTT == 0 || d.line == 0 {
 		return trip.RTT
 	}
@@ -261,9 +263,9 @@ func (r Raw) Peer() (to qp.GID, loop bool) {
 	return a.AV.DGID, r.route.loop
 }
 
-// Aliased reports whether the peer's queue pair is addressed by a number agreed on in advance
-// (Device.Reserve), behind which it may change.
-func (r Raw) Aliased() bool {
+// IsAliased reports whether the peer's queue pair is addressed by a number agreed on in advance
+// (Device.ReserveNumbers), behind which it may change.
+func (r Raw) IsAliased() bool {
 	a, _ := r.verbs.Query()
 	first := r.device.numbers.aliases.first
 	return first > 0 && a.DestQPN >= first
@@ -284,8 +286,8 @@ type twins struct {
 	hidden  []*QP
 }
 
-// join makes t a twin of q.
-func (q *QP) join(t *QP) {
+// joinTwin makes t a twin of q.
+func (q *QP) joinTwin(t *QP) {
 	if q.twins == nil {
 		q.twins = &twins{visible: q}
 	}
@@ -326,27 +328,27 @@ type Task struct {
 // NewTask makes a task that calls f when it is due. f may use the NIC.
 func (d *Device) NewTask(f func(now units.Time)) *Task {
 	t := &Task{device: d, due: units.Never, work: f}
-	d.agenda.Enrol(&t.Task, t)
+	d.agenda.EnrolTask(&t.Task, t)
 	return t
 }
 
-// At sets the time at which the task is called, replacing the previous one; units.Never cancels it.
-func (t *Task) At(when units.Time) {
+// SetTime sets the time at which the task is called, replacing the previous one; units.Never cancels it.
+func (t *Task) SetTime(when units.Time) {
 	t.due = when
-	t.device.agenda.At(&t.Task, when)
-	t.device.arm()
+	t.device.agenda.WakeAt(&t.Task, when)
+	t.device.armTimer()
 }
 
 // Stop ends the task.
 func (t *Task) Stop() {
 	t.device.agenda.Remove(&t.Task)
-	t.device.arm()
+	t.device.armTimer()
 }
 
-// wake calls the task if it is still due.
-func (t *Task) wake(now units.Time) {
+// doDueWork calls the task if it is still due.
+func (t *Task) doDueWork(now units.Time) {
 	if t.due > now {
-		t.device.agenda.At(&t.Task, t.due)
+		t.device.agenda.WakeAt(&t.Task, t.due)
 		return
 	}
 	t.due = units.Never
@@ -359,9 +361,9 @@ type layerSink struct {
 	sends  bool
 }
 
-// Put implements cq.Sink.
-func (s *layerSink) Put(c cq.Completion, solicited bool) bool {
-	q := s.device.numbers.find(c.QP)
+// PutEntry implements cq.Sink.
+func (s *layerSink) PutEntry(c cq.Completion, solicited bool) bool {
+	q := s.device.numbers.findQP(c.QP)
 	switch {
 	case q == nil || q.layered == nil:
 	case s.sends:
@@ -372,14 +374,14 @@ func (s *layerSink) Put(c cq.Completion, solicited bool) bool {
 	return true
 }
 
-// Asked implements cq.Sink.
-func (s *layerSink) Asked() (any, solicited bool) { return false, false }
+// EventRequest implements cq.Sink.
+func (s *layerSink) EventRequest() (any, solicited bool) { return false, false }
 
-// Event implements cq.Sink.
-func (s *layerSink) Event() {}
+// SignalEvent implements cq.Sink.
+func (s *layerSink) SignalEvent() {}
 
-// Left implements cq.Sink.
-func (s *layerSink) Left(bool) bool { return false }
+// HasEntries implements cq.Sink.
+func (s *layerSink) HasEntries(bool) bool { return false }
 
 // layerCQs are the completion queues of a NIC's layer.
 type layerCQs struct{ send, recv *CQ }
@@ -435,5 +437,5 @@ func (q *QP) postRecvLayered(wr *RecvWR) error {
 	return q.layered.PostRecv(w)
 }
 
-// Limit sets the rate limit of the NIC's side (QP.SetRateLimit), whatever state the program sees.
-func (r Raw) Limit(l qp.RateLimit) error { return r.setRateLimit(l) }
+// LimitRate sets the rate limit of the NIC's side (QP.SetRateLimit), whatever state the program sees.
+func (r Raw) LimitRate(l qp.RateLimit) error { return r.setRateLimit(l) }

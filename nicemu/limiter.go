@@ -46,8 +46,8 @@ func (r RateLimiter) Check() error {
 	return nil
 }
 
-// allows returns an error if a rate, which is above 0, is out of range.
-func (r RateLimiter) allows(rate units.Rate) error {
+// checkRate returns an error if a rate, which is above 0, is out of range.
+func (r RateLimiter) checkRate(rate units.Rate) error {
 	switch {
 	case r.Min > 0 && rate < r.Min:
 		return fmt.Errorf("%w: a rate limit of %v is below the NIC's minimum, %v", syscall.EINVAL, rate, r.Min)
@@ -102,7 +102,7 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 	r := &d.settings.RateLimiter
 	switch {
 	case l.Rate > 0:
-		if err := r.allows(l.Rate); err != nil {
+		if err := r.checkRate(l.Rate); err != nil {
 			return err
 		}
 		if x == nil || !x.held {
@@ -124,10 +124,10 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 	}
 	x.limit, x.left = l, r.Lag
 	if x.left == 0 {
-		q.enforce()
+		q.applyRateLimit()
 	}
 	d.rescheduleQP(d.Now(), q)
-	d.arm()
+	d.armTimer()
 	return nil
 }
 
@@ -139,16 +139,16 @@ func (q *QP) RateLimit() qp.RateLimit {
 	return q.limiter.limit
 }
 
-// enforce puts the limit set last into force.
-func (q *QP) enforce() {
+// applyRateLimit puts the limit set last into force.
+func (q *QP) applyRateLimit() {
 	x := q.limiter
 	if x.rate, x.burst, x.left = x.limit.Rate, x.limit.MaxBurst, 0; x.rate == 0 {
-		q.unlimit()
+		q.releaseLimiter()
 	}
 }
 
-// unlimit returns the limiter to the NIC.
-func (q *QP) unlimit() {
+// releaseLimiter returns the limiter to the NIC.
+func (q *QP) releaseLimiter() {
 	if x := q.limiter; x != nil {
 		if x.held {
 			q.device.limited--
@@ -157,43 +157,43 @@ func (q *QP) unlimit() {
 	}
 }
 
-// burst returns the amount after which there is a gap: for a limit, when the frame on offer would
+// burstSize returns the amount after which there is a gap: for a limit, when the frame on offer would
 // exceed its burst.
-func (q *QP) burst() units.Bytes {
+func (q *QP) burstSize() units.Bytes {
 	if x := q.limiter; x != nil && x.burst > 0 {
 		return max(0, x.burst-packet.OnWire(q.frame)+1)
 	}
 	return q.device.traits.Burst
 }
 
-// paced returns the rate that packets keep to: the lowest of rate control, limiter and static rate;
+// pacingRate returns the rate that packets keep to: the lowest of rate control, limiter and static rate;
 // 0 means no limit.
-func (q *QP) paced() units.Rate {
+func (q *QP) pacingRate() units.Rate {
 	r := qp.StaticRate(q.static)
 	if q.control != nil {
-		r = lower(r, q.control.Rate())
+		r = lowerRate(r, q.control.Rate())
 	}
 	if q.limiter != nil {
-		r = lower(r, q.limiter.rate)
+		r = lowerRate(r, q.limiter.rate)
 	}
 	return r
 }
 
-// lower returns the lower of two rates, where 0 means no limit.
-func lower(a, b units.Rate) units.Rate {
+// lowerRate returns the lower of two rates, where 0 means no limit.
+func lowerRate(a, b units.Rate) units.Rate {
 	if a == 0 || 0 < b && b < a {
 		return b
 	}
 	return a
 }
 
-// limits counts sent bytes towards the limit that is to take effect.
-func (q *QP) limits(size units.Bytes) {
+// countTowardsLimit counts sent bytes towards the limit that is to take effect.
+func (q *QP) countTowardsLimit(size units.Bytes) {
 	x := q.limiter
 	if x.left == 0 {
 		return
 	}
 	if x.left -= size; x.left <= 0 {
-		q.enforce()
+		q.applyRateLimit()
 	}
 }

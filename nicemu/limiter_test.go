@@ -90,7 +90,7 @@ func TestRateLimit(t *testing.T) {
 				if got := x.RateLimit().Rate; got != rate {
 					t.Errorf("the limit is %v, it was set to %v", got, rate)
 				}
-				if got, _ := x.Rate(); got != rate || !x.Limited() {
+				if got, _ := x.Rate(); got != rate || !x.IsLimited() {
 					t.Errorf("its rate is %v, the limit %v", got, rate)
 				}
 				run(end)
@@ -102,7 +102,7 @@ func TestRateLimit(t *testing.T) {
 				if got := w.wireRate(0, number, end+units.Millisecond, 2*end); math.Abs(got/float64(lineRate)-1) > 0.005 {
 					t.Errorf("%.0f b/s on the wire without a limit", got)
 				}
-				if x.limiter != nil || x.Limited() {
+				if x.limiter != nil || x.IsLimited() {
 					t.Error("it still has a limiter")
 				}
 			})

@@ -18,35 +18,35 @@ type loop struct {
 // feedLoop handles a change of the first packet in the loop's lane.
 func (d *Device) feedLoop() {
 	if d.loop.packet == nil && d.lanes[loopback].fed > 0 {
-		d.agenda.At(&d.loop.Task, d.env.Now())
+		d.agenda.WakeAt(&d.loop.Task, d.env.Now())
 	}
 }
 
-// echo sends a copy of a packet to a group to the members on the NIC itself, through the loop: no
+// loopGroupCopy sends a copy of a packet to a group to the members on the NIC itself, through the loop: no
 // switch sends it back. NICs do so, the sender included, and so do the kernel's sockets
 // (IP_MULTICAST_LOOP), which rdma_rxe uses to send.
-func (d *Device) echo(p *packet.Packet) {
+func (d *Device) loopGroupCopy(p *packet.Packet) {
 	if len(d.groups.Members(GID(p.RoCE.To))) > 0 {
-		d.sendOwn(d.env.Pool.Clone(p), loopback)
+		d.sendOwn(d.env.Pool.ClonePacket(p), loopback)
 	}
 }
 
-// wake receives the packet that has gone round, and sends the next.
-func (l *loop) wake(now units.Time) {
+// doDueWork receives the packet that has gone round, and sends the next.
+func (l *loop) doDueWork(now units.Time) {
 	d := l.device
 	if p := l.packet; p != nil {
 		if now < l.until {
-			d.agenda.At(&l.Task, l.until)
+			d.agenda.WakeAt(&l.Task, l.until)
 			return
 		}
-		d.accept(now, p)
+		d.acceptPacket(now, p)
 	}
-	if l.packet = d.first(now, &d.lanes[loopback]); l.packet != nil {
+	if l.packet = d.takeFirst(now, &d.lanes[loopback]); l.packet != nil {
 		l.until = now
 		if d.line > 0 {
 			l.until += d.line.TimeOf(packet.OnWire(l.packet.Size))
 		}
-		d.agenda.At(&l.Task, l.until)
+		d.agenda.WakeAt(&l.Task, l.until)
 	}
 	d.announceNext(loopback)
 }

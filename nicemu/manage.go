@@ -12,36 +12,36 @@ import (
 	"github.com/weftlab/weft/wire/roce"
 )
 
-// manage handles a datagram to queue pair 1.
-func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
+// receiveManagement handles a datagram to queue pair 1.
+func (d *Device) receiveManagement(now units.Time, from, to netip.Addr, b *roce.Packet) {
 	switch {
-	case !d.owns(to):
+	case !d.ownsAddress(to):
 		d.counters.WrongAddress++
 	case b.BTH.Opcode.Service() != roce.UD || b.BTH.Opcode.Operation() != roce.SendOnly:
 		d.counters.NoQP++
-	case b.Further().DETH.QKey != roce.ManagementQKey:
+	case b.FurtherHeaders().DETH.QKey != roce.ManagementQKey:
 		d.counters.QKeyViolations++
 	default:
 		d.conns.cm.Receive(now, from, to, b.Payload)
-		d.conns.pump()
+		d.conns.flushManager()
 	}
 }
 
-// send sends a message of connection management.
-func (c *connections) send(s *cmnic.Send) {
+// sendMessage sends a message of connection management.
+func (c *connections) sendMessage(s *cmnic.Send) {
 	d := c.device
 	r := route{ends: packet.NewAddresses(s.From, s.To), tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
-	if d.locate(&r) != nil {
+	if d.locateDestination(&r) != nil {
 		return // no host has the address: as if it was lost on the way
 	}
 	p := d.env.Pool.NewRoCE()
 	b := &p.RoCE.Packet
-	b.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
-	b.Further().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
+	b.BTH = roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
+	b.FurtherHeaders().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
 	c.psn = (c.psn + 1) & roce.PSNMask
 	b.Payload = slices.Grow(b.Payload[:0], msg.MADLen)[:msg.MADLen]
 	b.Length = msg.MADLen
-	s.Put(b.Payload)
-	d.address(p, &r, units.Bytes(b.BTH.Opcode.PacketLen(msg.MADLen)))
+	s.EncodeTo(b.Payload)
+	d.fillHeaders(p, &r, units.Bytes(b.BTH.Opcode.PacketLen(msg.MADLen)))
 	d.sendOwn(p, r.prio)
 }

@@ -18,9 +18,9 @@ const (
 
 // PD is a protection domain (ibv_alloc_pd(3)): objects made from it may be used together.
 type PD struct {
-	device *Device
-	memory *memory.PD
-	gone   bool
+	device    *Device
+	memory    *memory.PD
+	destroyed bool
 }
 
 // AllocPD makes a protection domain. ENOMEM: there are max_pd.
@@ -41,13 +41,13 @@ func (p *PD) Dealloc() error {
 	if err := p.device.memory.DeallocPD(p.memory); err != nil {
 		return err
 	}
-	p.gone = true
+	p.destroyed = true
 	return nil
 }
 
-// usable returns an error if the protection domain is deallocated.
-func (p *PD) usable() error {
-	if p.gone {
+// checkUsable returns an error if the protection domain is deallocated.
+func (p *PD) checkUsable() error {
+	if p.destroyed {
 		return fmt.Errorf("%w: the protection domain is deallocated", syscall.EINVAL)
 	}
 	return nil
@@ -58,10 +58,10 @@ func (p *PD) usable() error {
 // protection domain, or does not grant a, which is LocalRead or LocalWrite; EFAULT: the bytes are
 // not all within it.
 func (p *PD) Locate(key uint32, va uint64, n uint32, a Access) (addr uint64, err error) {
-	if err := p.usable(); err != nil {
+	if err := p.checkUsable(); err != nil {
 		return 0, err
 	}
-	addr, f := p.device.memory.View(p.memory, 0).Locate(memory.Span{Key: key, VA: va, Length: n, Access: a})
+	addr, f := p.device.memory.View(p.memory, 0).LocateSpan(memory.Span{Key: key, VA: va, Length: n, Access: a})
 	errno := syscall.EFAULT
 	switch f {
 	case memory.OK:
@@ -85,7 +85,7 @@ type MR struct {
 // the region before the program is done with the data in it. Remote write access needs LocalWrite
 // too. ENOMEM: there are max_mr; EINVAL: the length or the rights are invalid.
 func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
-	va := p.device.place(uint64(len(buffer)))
+	va := p.device.allocateAddress(uint64(len(buffer)))
 	return p.RegisterFrom(memory.Registration{
 		Addr: va, IOVA: va, Length: uint64(len(buffer)), Access: access, Backing: &memory.Bytes{Base: va, Data: buffer},
 	})
@@ -99,7 +99,7 @@ func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("%w: a region of %d bytes: it can have 0 or more", syscall.EINVAL, int64(size))
 	}
-	va := p.device.place(uint64(size))
+	va := p.device.allocateAddress(uint64(size))
 	return p.RegisterFrom(memory.Registration{Addr: va, IOVA: va, Length: uint64(size), Access: access, Backing: memory.Sizes{}})
 }
 
@@ -114,8 +114,8 @@ func (p *PD) RegisterFrom(r memory.Registration) (*MR, error) {
 	return &MR{m, p}, nil
 }
 
-// place returns an address for n bytes.
-func (d *Device) place(n uint64) uint64 {
+// allocateAddress returns an address for n bytes.
+func (d *Device) allocateAddress(n uint64) uint64 {
 	va := d.nextVA
 	// Leave a free page between buffers, so that an access beyond one faults.
 	d.nextVA += n/pageSize*pageSize + 2*pageSize

@@ -165,7 +165,7 @@ func (m *model) end() {
 	}
 	m.w.run(m.w.engine.Now() + 1000*units.Second)
 	m.sound()
-	if n := m.w.pool.Live(); n != 0 {
+	if n := m.w.pool.LivePackets(); n != 0 {
 		m.Fatalf("%d packets were not given back", n)
 	}
 	for _, p := range m.all {
@@ -255,8 +255,8 @@ func (m *model) clear(h *station) {
 	if n := len(c.byID) + len(c.byQP) + len(c.asking) + c.cm.Len(); n != 0 {
 		m.Fatalf("%s still knows %d connections (%d, %d)", h.Name(), n, len(c.byID), len(c.byQP))
 	}
-	if h.inUse != [4]int{} || h.agenda.Live() != 0 || h.armed != units.Never {
-		m.Fatalf("%s: in use are %v, %d tasks have something due, at %v", h.Name(), h.inUse, h.agenda.Live(), h.armed)
+	if h.inUse != [4]int{} || h.agenda.LiveTasks() != 0 || h.armed != units.Never {
+		m.Fatalf("%s: in use are %v, %d tasks have something due, at %v", h.Name(), h.inUse, h.agenda.LiveTasks(), h.armed)
 	}
 	if e, ok := h.NextEvent(); ok && (e.QP != nil || e.CQ != nil || e.SRQ != nil) {
 		m.Fatalf("there is an event of what is gone: %+v", e)

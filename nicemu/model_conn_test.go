@@ -60,7 +60,7 @@ func (m *model) answer(l *link) {
 	switch err := l.conn.Accept(p.QP, ConnParam{ResponderResources: 2, InitiatorDepth: 2, RNRRetryCount: 2}); {
 	case err == nil:
 		l.pair = p
-	case !l.over() && p.transport() == l.conn.attributes.Transport || p.State() != qp.Reset:
+	case !l.over() && p.msgTransport() == l.conn.attributes.Transport || p.State() != qp.Reset:
 		m.Fatalf("a request is not accepted, and the queue pair is in %v: %v", p.State(), err)
 	}
 }

@@ -298,7 +298,7 @@ func (m *model) move() {
 		a.EnSQDAsyncNotify = true
 		mask |= qp.MaskEnSQDAsyncNotify
 	}
-	_, _, allowed := qp.Transition(p.config.Type, from, to)
+	_, _, allowed := qp.TransitionOf(p.config.Type, from, to)
 	if to == qp.SQD && from == qp.SQD {
 		mask = qp.MaskState
 	}

@@ -82,16 +82,16 @@ func TestMulticastOnOneNIC(t *testing.T) {
 				t.Errorf("the neighbour has %q", text)
 			}
 			// The loop inside the NIC does not use its port.
-			if k, _ := a.Counters(); sent != 2 || k.XmitMcast != 2 || k.XmitPackets != 2 || k.RcvPackets != 0 || w.pool.Live() != 0 {
-				t.Errorf("%d packets on the wire, %+v, %d not given back", sent, k, w.pool.Live())
+			if k, _ := a.Counters(); sent != 2 || k.XmitMcast != 2 || k.XmitPackets != 2 || k.RcvPackets != 0 || w.pool.LivePackets() != 0 {
+				t.Errorf("%d packets on the wire, %+v, %d not given back", sent, k, w.pool.LivePackets())
 			}
 		})
 	}
 }
 
-// TestMulticastOfStrangers: a queue pair that blocks its own packets gets those of another NIC's
+// TestMulticast_FromOtherNICs: a queue pair that blocks its own packets gets those of another NIC's
 // queue pair with the same number.
-func TestMulticastOfStrangers(t *testing.T) {
+func TestMulticast_FromOtherNICs(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
 	gid := GID(addr("239.1.2.3"))

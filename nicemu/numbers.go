@@ -16,8 +16,8 @@ type numbers struct {
 	aliases aliases
 }
 
-// next returns the number for a new queue pair; false if all are in use.
-func (n *numbers) next() (uint32, bool) {
+// nextNumber returns the number for a new queue pair; false if all are in use.
+func (n *numbers) nextNumber() (uint32, bool) {
 	end := uint32(qp.MaxNumber + 1)
 	if n.aliases.first > 0 {
 		end = n.aliases.first
@@ -31,8 +31,8 @@ func (n *numbers) next() (uint32, bool) {
 	return 0, false
 }
 
-// add enters a queue pair, which has next's number.
-func (n *numbers) add(q *QP) {
+// addQP enters a queue pair, which has next's number.
+func (n *numbers) addQP(q *QP) {
 	i := q.Number() - firstNumber
 	if int(i) == len(n.slots) {
 		n.slots = append(n.slots, q)
@@ -42,13 +42,13 @@ func (n *numbers) add(q *QP) {
 	n.slots[i] = q
 }
 
-func (n *numbers) remove(q *QP) {
+func (n *numbers) removeQP(q *QP) {
 	n.slots[q.Number()-firstNumber] = nil
 	n.freed = append(n.freed, q.Number())
 }
 
-// find returns the queue pair with a number; nil if there is none.
-func (n *numbers) find(number uint32) *QP {
+// findQP returns the queue pair with a number; nil if there is none.
+func (n *numbers) findQP(number uint32) *QP {
 	if i := number - firstNumber; int(i) < len(n.slots) {
 		return n.slots[i]
 	}
@@ -58,8 +58,8 @@ func (n *numbers) find(number uint32) *QP {
 	return nil
 }
 
-// all returns the queue pairs by rising number.
-func (n *numbers) all() []*QP {
+// allQPs returns the queue pairs by rising number.
+func (n *numbers) allQPs() []*QP {
 	list := make([]*QP, 0, len(n.slots)-len(n.freed))
 	for _, q := range n.slots {
 		if q != nil {

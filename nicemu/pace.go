@@ -10,17 +10,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// earliest returns the time when the packet on offer may leave at its rate.
-func (q *QP) earliest() units.Time {
+// earliestDeparture returns the time when the packet on offer may leave at its rate.
+func (q *QP) earliestDeparture() units.Time {
 	if q.control == nil && q.limiter == nil && q.static == 0 {
 		return 0
 	}
-	return q.pace.Next(q.paced(), q.burst())
+	return q.pace.Next(q.pacingRate(), q.burstSize())
 }
 
-// leaves reports to pacing and rate control a sent packet of size bytes on the wire, whose address
+// reportSent reports to pacing and rate control a sent packet of size bytes on the wire, whose address
 // vector has a static rate (qp.StaticRate).
-func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
+func (q *QP) reportSent(now units.Time, size units.Bytes, static uint8) {
 	if static != q.static { // the turn was computed for another rate
 		q.static = static
 		q.pace.RecordTurn(now, now, false)
@@ -28,20 +28,20 @@ func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
 	if q.control == nil && q.limiter == nil && static == 0 {
 		return
 	}
-	q.tick(now)
-	q.pace.Sent(now, q.paced(), size, q.burst())
+	q.runControlTimer(now)
+	q.pace.RecordSent(now, q.pacingRate(), size, q.burstSize())
 	if q.limiter != nil {
-		q.limits(size)
+		q.countTowardsLimit(size)
 	}
 	if q.control != nil {
-		q.control.Sent(now, size)
+		q.control.OnPacketSent(now, size)
 	}
 }
 
-// tick runs the rate control's timer if it is due, as is necessary before any other input.
-func (q *QP) tick(now units.Time) {
-	if q.control != nil && q.control.Timer() <= now {
-		q.control.Tick(now)
+// runControlTimer runs the rate control's timer if it is due, as is necessary before any other input.
+func (q *QP) runControlTimer(now units.Time) {
+	if q.control != nil && q.control.NextTimer() <= now {
+		q.control.OnTimer(now)
 	}
 }
 
@@ -53,16 +53,16 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	case q.layered != nil:
 		return q.layered.Allows()
 	case q.control == nil:
-		return q.paced(), 0
+		return q.pacingRate(), 0
 	}
-	q.tick(q.device.Now())
-	return q.paced(), q.control.Window()
+	q.runControlTimer(q.device.Now())
+	return q.pacingRate(), q.control.Window()
 }
 
-// Renew begins a new flow: the queue pair gets a new rate control, which knows nothing of earlier
+// RenewFlow begins a new flow: the queue pair gets a new rate control, which knows nothing of earlier
 // traffic. It does nothing without a rate control, or before RTR. EBUSY: the queue pair has
 // something to send, or to wait for.
-func (q *QP) Renew() error {
+func (q *QP) RenewFlow() error {
 	if q.layered != nil && !q.isTwin() {
 		if q.layered.Busy() {
 			return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
@@ -72,7 +72,7 @@ func (q *QP) Renew() error {
 	switch {
 	case q.control == nil:
 		return nil
-	case q.engine.Busy():
+	case q.engine.IsBusy():
 		return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
 	}
 	a, _ := q.verbs.Query()
@@ -83,43 +83,43 @@ func (q *QP) Renew() error {
 
 // Control returns the queue pair's rate control, up to date; nil if it has none.
 func (q *QP) Control() cc.Control {
-	q.tick(q.device.Now())
+	q.runControlTimer(q.device.Now())
 	return q.control
 }
 
 // feedback reports packets and acknowledgements to a rate control.
 type feedback QP
 
-// Sent implements transport.Feedback. QP.leaves reports the bytes on the wire.
-func (f *feedback) Sent(_ units.Time, s transport.Sent) {
+// OnSent implements transport.Feedback. QP.reportSent reports the bytes on the wire.
+func (f *feedback) OnSent(_ units.Time, s transport.Sent) {
 	if !s.Again && !s.Response {
 		f.sent += s.Payload
 	}
 }
 
-// Acked implements transport.Feedback.
-func (f *feedback) Acked(now units.Time, a transport.Acked) {
+// OnAcked implements transport.Feedback.
+func (f *feedback) OnAcked(now units.Time, a transport.Acked) {
 	if f.control == nil {
 		return
 	}
-	(*QP)(f).tick(now)
+	(*QP)(f).runControlTimer(now)
 	f.acked += a.Payload
 	ack := &f.device.ack
 	*ack = cc.Ack{
-		Acked: f.acked, Sent: f.sent, Newly: a.Payload, Packets: a.Packets, InFlight: a.Flying,
+		Acked: f.acked, Sent: f.sent, Newly: a.Payload, Packets: a.Packets, InFlight: a.InFlight,
 		RTT: a.RTT, Marked: a.Marked,
 	}
 	if t := f.device.heard; t != nil && t.Echo {
-		ack.Hops, ack.Path = t.Written(), t.Path
+		ack.Hops, ack.Path = t.WrittenHops(), t.Path
 	}
-	f.control.Acked(now, ack)
+	f.control.OnAck(now, ack)
 }
 
-// Lost implements transport.Feedback.
-func (f *feedback) Lost(now units.Time, l transport.Lost) {
+// OnLost implements transport.Feedback.
+func (f *feedback) OnLost(now units.Time, l transport.Lost) {
 	if f.control == nil {
 		return
 	}
-	(*QP)(f).tick(now)
-	f.control.Lost(now, cc.Loss{Payload: l.Payload, Timeout: l.Timeout})
+	(*QP)(f).runControlTimer(now)
+	f.control.OnLoss(now, cc.Loss{Payload: l.Payload, Timeout: l.Timeout})
 }

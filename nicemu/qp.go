@@ -95,10 +95,10 @@ type QPCounters struct {
 // beyond the limits, or of another device.
 func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	d := p.device
-	if err := d.settings.Limits.Room(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
+	if err := d.settings.Limits.CheckRoom(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
 		return nil, err
 	}
-	if err := c.check(p); err != nil {
+	if err := c.checkConfig(p); err != nil {
 		return nil, err
 	}
 	q, err := d.newQP(c, p.memory, nil, nil)
@@ -112,14 +112,14 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 // that may be under it complete there. visible is the queue pair that gets a twin; nil for a
 // program's queue pair.
 func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) (*QP, error) {
-	number, ok := d.numbers.next()
+	number, ok := d.numbers.nextNumber()
 	if !ok {
 		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
 	}
 	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered}
 	owner := number // of windows of type 2
 	if visible != nil {
-		visible.join(q)
+		visible.joinTwin(q)
 		owner = visible.Number()
 	}
 	inner := qp.Config{Type: c.Type, PD: pd, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
@@ -153,30 +153,30 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 		_ = q.verbs.Destroy()
 		return nil, err
 	}
-	q.engine.Delay(d.settings.Delays.posts())
-	if d.gone != nil {
-		q.engine.Time()
+	q.engine.SetDelays(d.settings.Delays.transportDelays())
+	if d.onDestroy != nil {
+		q.engine.MeasureRTT()
 	}
 	d.inUse[qp.QueuePairs]++
-	d.numbers.add(q)
-	d.agenda.Enrol(&q.Task, q)
+	d.numbers.addQP(q)
+	d.agenda.EnrolTask(&q.Task, q)
 	return q, nil
 }
 
-// check checks the configuration of a queue pair of a protection domain.
-func (c *QPConfig) check(p *PD) error {
+// checkConfig checks the configuration of a queue pair of a protection domain.
+func (c *QPConfig) checkConfig(p *PD) error {
 	if c.Type == qp.GSI {
 		return fmt.Errorf("%w: queue pairs of type GSI are reserved for the NIC: use RC, UC or UD", syscall.EINVAL)
 	}
-	if err := p.usable(); err != nil {
+	if err := p.checkUsable(); err != nil {
 		return err
 	}
 	for _, q := range []*CQ{c.SendCQ, c.RecvCQ} {
-		if err := q.usable(p.device); err != nil {
+		if err := q.checkUsable(p.device); err != nil {
 			return err
 		}
 	}
-	return c.SRQ.usable(p.device)
+	return c.SRQ.checkUsable(p.device)
 }
 
 func serviceOf(t qp.Type) roce.Service {
@@ -209,13 +209,13 @@ func (q *QP) Query() (qp.Attr, QPConfig) {
 func (q *QP) Counters() (transport.Counters, QPCounters) {
 	t, c := q.engine.Counters(), q.counters
 	for twin := range q.eachTwin {
-		t.Add(twin.engine.Counters())
-		c.add(&twin.counters)
+		t.AddCounters(twin.engine.Counters())
+		c.addCounters(&twin.counters)
 	}
 	return t, c
 }
 
-func (c *QPCounters) add(o *QPCounters) {
+func (c *QPCounters) addCounters(o *QPCounters) {
 	c.DataPackets += o.DataPackets
 	c.DataBytes += o.DataBytes
 	c.RxPackets += o.RxPackets
@@ -237,7 +237,7 @@ func (q *QP) Gaps() []outage.Gap {
 }
 
 // Modify changes attributes, and the state if the mask has MaskState (ibv_modify_qp(3)). The
-// specification says which attributes a transition needs and may have (qp.Transition); Init and
+// specification says which attributes a transition needs and may have (qp.TransitionOf); Init and
 // Join cover the usual cases. An error changes nothing. EINVAL: the arguments are invalid;
 // EHOSTUNREACH: no host has the address of the peer.
 func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
@@ -251,7 +251,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 			remote = old.DestQPN
 		}
 		var err error
-		if next, err = d.resolve(&a.AV, q.Number(), remote); err != nil {
+		if next, err = d.makeRoute(&a.AV, q.Number(), remote); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		return err
 	}
 	if m&qp.MaskAV != 0 {
-		q.withdraw() // it would go to another peer
+		q.withdrawCNP() // it would go to another peer
 		q.static = next.static
 	}
 	q.route = next
@@ -274,7 +274,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	if q.layered != nil && !q.isTwin() && m&qp.MaskState != 0 {
 		q.layered.Moved(from, a.State)
 	}
-	d.arm()
+	d.armTimer()
 	return nil
 }
 
@@ -288,7 +288,7 @@ func (q *QP) syncState(from qp.State, moved bool) error {
 	all, _ := q.verbs.Query()
 	attr := q.engineAttr()
 	if from >= qp.RTR && from <= qp.SQE && all.State != qp.Reset && all.State != qp.Err {
-		if err := q.adjust(attr); err != nil {
+		if err := q.adjustAttributes(attr); err != nil {
 			return err
 		}
 	}
@@ -297,7 +297,7 @@ func (q *QP) syncState(from qp.State, moved bool) error {
 	}
 	switch all.State {
 	case qp.Reset:
-		q.reset()
+		q.resetScheduling()
 	case qp.RTR:
 		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
 			q.control = d.settings.Control.Settings.New(q.newFlow(&all))
@@ -336,7 +336,7 @@ func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	d := q.device
 	mtu := units.Bytes(a.PathMTU.Bytes())
 	onWire := func(o roce.Opcode, payload units.Bytes) units.Bytes {
-		return packet.OnWire(q.route.headers() + telemetry.Size(d.traits.Telemetry) + units.Bytes(serviceOf(q.config.Type).With(o).PacketLen(int(payload))))
+		return packet.OnWire(q.route.headersLen() + telemetry.StackSize(d.traits.Telemetry) + units.Bytes(serviceOf(q.config.Type).WithOperation(o).PacketLen(int(payload))))
 	}
 	f := cc.Flow{Line: d.line, MTU: mtu, Packet: onWire(roce.WriteMiddle, mtu), Rand: d.env.Rand}
 	if d.traits.NeedsPath && !q.route.loop && d.env.Trip != nil {
@@ -349,44 +349,44 @@ func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	return f
 }
 
-// adjust changes the attributes that may change in the engine's current state. The others come with
+// adjustAttributes changes the attributes that may change in the engine's current state. The others come with
 // the transition that is about to be made.
-func (q *QP) adjust(a transport.Attr) error {
+func (q *QP) adjustAttributes(a transport.Attr) error {
 	next := q.engine.Attr()
 	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
 	if q.engine.State() == qp.SQD {
 		next.Timeout, next.RetryCount, next.RNRRetry = a.Timeout, a.RetryCount, a.RNRRetry
 		next.MaxRdAtomic, next.MaxDestRdAtomic = a.MaxRdAtomic, a.MaxDestRdAtomic
 	}
-	return q.engine.Adjust(next)
+	return q.engine.AdjustAttributes(next)
 }
 
-// reset clears the state of scheduler and rate control.
-func (q *QP) reset() {
+// resetScheduling clears the state of scheduler and rate control.
+func (q *QP) resetScheduling() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
 	if q.layered != nil {
-		d.layerCQs.send.queue.Discard(q.Number())
-		d.layerCQs.recv.queue.Discard(q.Number())
+		d.layerCQs.send.queue.DiscardQP(q.Number())
+		d.layerCQs.recv.queue.DiscardQP(q.Number())
 	}
-	q.withdraw()
+	q.withdrawCNP()
 	if d.flows[q.flow] == q {
 		delete(d.flows, q.flow)
 	}
-	q.unlimit()
+	q.releaseLimiter()
 	q.control, q.pace, q.static, q.notice, q.broken = nil, pace.Pace{}, 0, cc.Notification{}, false
 	q.sent, q.acked, q.echo, q.active, q.room, q.requestTelemetry = 0, 0, false, false, 0, nil
 }
 
-// withdraw drops the waiting CNP, if there is one.
-func (q *QP) withdraw() {
+// withdrawCNP drops the waiting CNP, if there is one.
+func (q *QP) withdrawCNP() {
 	if !q.notified {
 		return
 	}
 	q.notified = false
 	d := q.device
 	for prio := range d.lanes {
-		d.lanes[prio].cnps.DeleteFunc(q.is)
+		d.lanes[prio].cnps.DeleteFunc(q.isAt)
 		d.announceNext(uint8(prio))
 	}
 }
@@ -404,21 +404,21 @@ func (q *QP) Destroy() error {
 	}
 	if q.isTwin() {
 		q.leaveTwins()
-	} else if d.gone != nil {
-		d.gone(q)
+	} else if d.onDestroy != nil {
+		d.onDestroy(q)
 	}
 	if d.retired == nil {
 		d.retired = new(transport.Counters)
 	}
-	d.retired.Add(q.engine.Counters())
+	d.retired.AddCounters(q.engine.Counters())
 	_ = q.engine.Modify(qp.Reset, transport.Attr{})
-	q.reset()
+	q.resetScheduling()
 	d.rescheduleQP(d.Now(), q)
 	d.agenda.Remove(&q.Task)
-	d.numbers.remove(q)
+	d.numbers.removeQP(q)
 	d.inUse[qp.QueuePairs]--
 	d.dropEvents(func(e AsyncEvent) bool { return e.QP == q })
-	d.arm()
+	d.armTimer()
 	return nil
 }
 
@@ -430,9 +430,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if q.layered != nil {
 		return q.postLayered(wr)
 	}
-	q.doorbell()
+	q.ringDoorbell()
 	err := q.postSend(wr)
-	q.posted()
+	q.startPosted()
 	return err
 }
 
@@ -440,11 +440,11 @@ func (q *QP) PostSend(wr *SendWR) error {
 // added: with an error list[posted] is bad_wr.
 func (q *QP) PostSendList(list []SendWR) (posted int, err error) {
 	if q.layered != nil {
-		return each(list, q.postLayered)
+		return postEach(list, q.postLayered)
 	}
-	q.doorbell()
-	posted, err = each(list, q.postSend)
-	q.posted()
+	q.ringDoorbell()
+	posted, err = postEach(list, q.postSend)
+	q.startPosted()
 	return posted, err
 }
 
@@ -471,7 +471,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	if err := q.postRecv(wr); err != nil {
 		return err
 	}
-	q.posted()
+	q.startPosted()
 	return nil
 }
 
@@ -479,10 +479,10 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 // added: with an error list[posted] is bad_wr.
 func (q *QP) PostRecvList(list []RecvWR) (posted int, err error) {
 	if q.layered != nil {
-		return each(list, q.postRecvLayered)
+		return postEach(list, q.postRecvLayered)
 	}
-	posted, err = each(list, q.postRecv)
-	q.posted()
+	posted, err = postEach(list, q.postRecv)
+	q.startPosted()
 	return posted, err
 }
 
@@ -493,14 +493,14 @@ func (q *QP) postRecv(wr *RecvWR) error {
 	return q.engine.PostRecv(wr)
 }
 
-// posted starts the NIC on posted work requests.
-func (q *QP) posted() {
+// startPosted starts the NIC on posted work requests.
+func (q *QP) startPosted() {
 	q.device.rescheduleQP(q.device.Now(), q)
-	q.device.arm()
+	q.device.armTimer()
 }
 
-// each posts a list up to the first work request that is refused.
-func each[WR any](list []WR, post func(*WR) error) (posted int, err error) {
+// postEach posts a list up to the first work request that is refused.
+func postEach[WR any](list []WR, post func(*WR) error) (posted int, err error) {
 	for i := range list {
 		if err := post(&list[i]); err != nil {
 			return i, err
@@ -529,37 +529,37 @@ type qpEvents struct{ *Device }
 
 // Event implements transport.Events.
 func (d qpEvents) Event(number uint32, e qp.Event) {
-	q := d.numbers.find(number)
-	if q == nil || e == qp.SQDrained && !q.verbs.Drained() {
+	q := d.numbers.findQP(number)
+	if q == nil || e == qp.SQDrained && !q.verbs.OnDrained() {
 		return
 	}
 	if q.layered != nil && (q.isTwin() || e == qp.QPLastWQEReached && q.State() != qp.Err) {
 		return // hidden from the program
 	}
-	d.raise(AsyncEvent{Kind: e, QP: q})
+	d.raiseEvent(AsyncEvent{Kind: e, QP: q})
 }
 
-// fail takes a queue pair to the error state, as soon as the current operation on it is over.
-func (d *Device) fail(q *QP) {
+// failQP takes a queue pair to the error state, as soon as the current operation on it is over.
+func (d *Device) failQP(q *QP) {
 	q.broken = true
-	d.agenda.At(&q.Task, d.Now())
-	d.arm()
+	d.agenda.WakeAt(&q.Task, d.Now())
+	d.armTimer()
 }
 
-// wake does the queue pair's work that is due.
-func (q *QP) wake(now units.Time) {
+// doDueWork does the queue pair's work that is due.
+func (q *QP) doDueWork(now units.Time) {
 	if q.broken {
 		q.broken = false
 		if s := q.engine.State(); s != qp.Reset {
 			_ = q.engine.Modify(qp.Err, transport.Attr{})
 			if q.layered != nil {
-				q.agree(qp.Err)
+				q.adoptState(qp.Err)
 				q.layered.Moved(qp.RTS, qp.Err)
 			}
 		}
 	}
-	if q.engine.Deadline() <= now {
-		q.engine.Expire(now)
+	if q.engine.NextExpiry() <= now {
+		q.engine.DoDueWork(now)
 	}
 	q.device.rescheduleQP(now, q)
 }
@@ -568,73 +568,73 @@ func (q *QP) wake(now units.Time) {
 func (d *Device) rescheduleQP(now units.Time, q *QP) {
 	window := units.Bytes(0)
 	if q.control != nil {
-		q.tick(now)
-		if q.engine.Busy() != q.active {
+		q.runControlTimer(now)
+		if q.engine.IsBusy() != q.active {
 			q.active = !q.active
-			q.control.Active(now, q.active)
+			q.control.SetActive(now, q.active)
 			if s, ok := q.control.(cc.Sized); ok && q.active {
-				s.Queued(now, q.engine.Queued())
+				s.OnDataQueued(now, q.engine.QueuedBytes())
 			}
 		}
-		d.speak(q)
+		d.sendMessages(q)
 		window = q.control.Window()
 		q.engine.SetWindow(window)
 	}
 	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.currentRoute() == nil; q.offer = q.engine.Offer() {
-		q.engine.Refuse(cq.LocQPOpErr)
+		q.engine.FailOffer(cq.LocQPOpErr)
 	}
 	if s := q.engine.State(); s != q.verbs.State() && q.layered == nil {
-		q.agree(s)
+		q.adoptState(s)
 	}
 	prio, ack, urgent, ready := q.prio, q.ack, false, false
-	due := q.engine.Deadline()
+	due := q.engine.NextExpiry()
 	switch q.offer.Kind {
 	case transport.Nothing:
-		if window > 0 && q.engine.Busy() { // time may open it
-			due = min(due, q.control.Timer())
+		if window > 0 && q.engine.IsBusy() { // time may open it
+			due = min(due, q.control.NextTimer())
 		}
 	case transport.Control:
 		// What follows is computed when it has been sent, which is before the next turn in this
 		// lane.
-		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turn.In()
-		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
+		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turn.IsLinked()
+		q.answer = q.route.headersLen() + q.offer.Bytes + q.telemetryLen(q.offer.Kind)
 		if prio != ack {
 			// Requests do not wait for an acknowledgement in another lane.
-			if q.rest = q.engine.Behind(); q.rest.Kind == transport.Nothing {
+			if q.rest = q.engine.OfferBehind(); q.rest.Kind == transport.Nothing {
 				ready = false
 			} else {
-				ready, due = q.due(now, &q.route, q.rest, due)
+				ready, due = q.offerIsDue(now, &q.route, q.rest, due)
 			}
 		}
 	default:
 		r := q.currentRoute()
 		prio, ack = r.prio, r.ack
-		ready, due = q.due(now, r, q.offer, due)
+		ready, due = q.offerIsDue(now, r, q.offer, due)
 	}
 	if q.control != nil && d.traits.WakeIdle {
-		due = min(due, q.control.Timer())
+		due = min(due, q.control.NextTimer())
 	}
-	d.agenda.At(&q.Task, due)
-	d.move(q, prio, ack, urgent, ready)
+	d.agenda.WakeAt(&q.Task, due)
+	d.placeQP(q, prio, ack, urgent, ready)
 	d.announceNext(prio)
 	if ack != prio {
 		d.announceNext(ack)
 	}
 }
 
-// due reports whether the data on offer may leave when the port next asks, and when the queue pair
+// offerIsDue reports whether the data on offer may leave when the port next asks, and when the queue pair
 // has work, if that is earlier than due.
-func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
-	q.frame = r.headers() + o.Bytes + q.telemetry(o.Kind)
-	at := q.earliest()
+func (q *QP) offerIsDue(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
+	q.frame = r.headersLen() + o.Bytes + q.telemetryLen(o.Kind)
+	at := q.earliestDeparture()
 	ready := at <= q.device.earliestPull(now, r.prio)
 	if ready {
-		q.pace.RecordTurn(now, at, q.turn.In())
+		q.pace.RecordTurn(now, at, q.turn.IsLinked())
 	} else {
 		due = min(due, at)
 	}
 	if q.control != nil {
-		due = min(due, q.control.Timer())
+		due = min(due, q.control.NextTimer())
 	}
 	return ready, due
 }
@@ -648,13 +648,13 @@ func (d *Device) earliestPull(now units.Time, prio uint8) units.Time {
 	return max(now, d.busy)
 }
 
-// agree moves the attributes to a state that the engine has entered by itself.
-func (q *QP) agree(s qp.State) {
+// adoptState moves the attributes to a state that the engine has entered by itself.
+func (q *QP) adoptState(s qp.State) {
 	switch s {
 	case qp.SQE:
 		q.verbs.SendFailed()
 	case qp.Err:
-		q.verbs.Failed()
+		q.verbs.MoveToError()
 	}
 }
 
@@ -664,7 +664,7 @@ func (q *QP) currentRoute() *route {
 	if q.config.Type != qp.UD {
 		return &q.route
 	}
-	if h := q.device.handles.find(q.offer.Path); h != nil {
+	if h := q.device.handles.findHandle(q.offer.Path); h != nil {
 		return &h.route
 	}
 	return nil

@@ -31,15 +31,15 @@ func TestNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if highest > firstNumber+restBefore+2 || len(a.numbers.all()) != 1 || a.numbers.find(kept.Number()) != kept {
-		t.Errorf("numbers went up to %d, %d are in use", highest, len(a.numbers.all()))
+	if highest > firstNumber+restBefore+2 || len(a.numbers.allQPs()) != 1 || a.numbers.findQP(kept.Number()) != kept {
+		t.Errorf("numbers went up to %d, %d are in use", highest, len(a.numbers.allQPs()))
 	}
 	full := numbers{slots: make([]*QP, qp.MaxNumber-firstNumber+1)}
-	if n, ok := full.next(); ok {
+	if n, ok := full.nextNumber(); ok {
 		t.Errorf("all numbers are in use, and the next is %d", n)
 	}
 	full.freed = append(full.freed, 99)
-	if n, ok := full.next(); !ok || n != 99 {
+	if n, ok := full.nextNumber(); !ok || n != 99 {
 		t.Errorf("of all numbers one is free, and the next is %d", n)
 	}
 }
@@ -77,7 +77,7 @@ func TestAVChangesWhileDrained(t *testing.T) {
 	}
 	w.run(40 * units.Microsecond)
 	list := w.departuresOf(1)
-	if len(list) != 1 || list[0].prio != 3 || roce.Opcode(list[0].opcode) != roce.RC.With(roce.Ack) || list[0].size != 14+40+8+12+4+4 {
+	if len(list) != 1 || list[0].prio != 3 || roce.Opcode(list[0].opcode) != roce.RC.WithOperation(roce.Ack) || list[0].size != 14+40+8+12+4+4 {
 		t.Errorf("what left is %+v", list)
 	}
 	port.paused[0], port.paused[6] = false, false

@@ -13,28 +13,28 @@ import (
 	"github.com/weftlab/weft/wire/telemetry"
 )
 
-// Receive handles a packet received by the port, and frees it. A packet without RoCE is a frame
+// ReceivePacket handles a packet received by the port, and frees it. A packet without RoCE is a frame
 // from another sender: a kernel, a guest.
-func (d *Device) Receive(now units.Time, p *packet.Packet) {
+func (d *Device) ReceivePacket(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
-	if p.Dst.Multicast() {
+	if p.Dst.IsMulticast() {
 		d.counters.RcvMcast++
 	}
-	d.accept(now, p)
-	d.arm()
+	d.acceptPacket(now, p)
+	d.armTimer()
 }
 
-// accept takes a packet from the port or the loop.
-func (d *Device) accept(now units.Time, p *packet.Packet) {
-	if from, to, b := d.read(p); b != nil {
-		d.dispatch(now, p, from, to, b)
+// acceptPacket takes a packet from the port or the loop.
+func (d *Device) acceptPacket(now units.Time, p *packet.Packet) {
+	if from, to, b := d.readPacket(p); b != nil {
+		d.dispatchPacket(now, p, from, to, b)
 	}
-	d.free(p)
+	d.freePacket(p)
 }
 
-// read returns the contents of a packet and its addresses; nil if it is unusable.
-func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
+// readPacket returns the contents of a packet and its addresses; nil if it is unusable.
+func (d *Device) readPacket(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
 	switch {
 	case p.Trimmed:
 		// Without payload and ICRC nothing in it can be trusted.
@@ -47,7 +47,7 @@ func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
 	d.heard = nil
 	if p.DstPort == telemetry.Port {
 		var err error
-		if p.Frame, err = telemetry.Remove(p.Frame, int(p.L3), &d.stack); err != nil {
+		if p.Frame, err = telemetry.RemoveStack(p.Frame, int(p.L3), &d.stack); err != nil {
 			d.counters.RcvErrors++
 			return
 		}
@@ -74,29 +74,29 @@ func addressesOf(ip []byte) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
 }
 
-// dispatch passes a packet to its queue pair (IBTA §9.6.1).
-func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
+// dispatchPacket passes a packet to its queue pair (IBTA §9.6.1).
+func (d *Device) dispatchPacket(now units.Time, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
 	switch h := &b.BTH; {
 	case !samePartition(h.PKey, roce.DefaultPKey):
 		d.counters.PKeyViolations++
 	case h.Opcode == roce.NotifyCongestion:
-		d.congested(now, h.DestQP, from, to)
+		d.deliverCNP(now, h.DestQP, from, to)
 	case h.DestQP == qp.GSINumber:
-		d.manage(now, from, to, b)
+		d.receiveManagement(now, from, to, b)
 	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
-			q := d.numbers.find(m.Number())
-			if q.config.BlockSelfMulticast && b.Further().DETH.SourceQP == m.Number() && d.owns(from) {
+			q := d.numbers.findQP(m.Number())
+			if q.config.BlockSelfMulticast && b.FurtherHeaders().DETH.SourceQP == m.Number() && d.ownsAddress(from) {
 				continue
 			}
-			d.deliver(now, q, p, from, to, b)
+			d.deliverToQP(now, q, p, from, to, b)
 		}
 	default:
-		q := d.numbers.find(h.DestQP)
+		q := d.numbers.findQP(h.DestQP)
 		if q == nil {
-			q = d.stray(now, from, to, p.SrcPort, b)
+			q = d.findUnmatched(now, from, to, p.SrcPort, b)
 		}
-		d.deliver(now, q, p, from, to, b)
+		d.deliverToQP(now, q, p, from, to, b)
 	}
 }
 
@@ -104,15 +104,15 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 // (IBTA §10.9.3).
 func samePartition(a, b uint16) bool { return (a^b)&0x7fff == 0 && (a|b)&0x8000 != 0 }
 
-// deliver passes a packet to a queue pair.
-func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
-	if q == nil || !q.engine.Speaks(b.BTH.Opcode.Service()) {
+// deliverToQP passes a packet to a queue pair.
+func (d *Device) deliverToQP(now units.Time, q *QP, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
+	if q == nil || !q.engine.AcceptsService(b.BTH.Opcode.Service()) {
 		d.counters.NoQP++
 		return
 	}
 	var grh *[transport.GRHLen]byte
 	switch {
-	case q.config.Type == qp.UD && !d.owns(to) && !to.IsMulticast(),
+	case q.config.Type == qp.UD && !d.ownsAddress(to) && !to.IsMulticast(),
 		q.config.Type != qp.UD && q.State() >= qp.RTR && (from != q.route.ends.To || to != q.route.ends.From):
 		d.counters.WrongAddress++
 		return
@@ -127,12 +127,12 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	if p.ECN() == wire.CE {
 		q.counters.Marked++
 		d.counters.NPECNMarked++
-		d.marked(now, q, b.BTH.Opcode)
+		d.answerMark(now, q, b.BTH.Opcode)
 	}
 	if t := d.heard; t != nil && !t.Echo {
 		q.storeTelemetry(t)
 	}
-	q.tick(now)
+	q.runControlTimer(now)
 	before := q.engine.Payload()
 	q.engine.Receive(now, b, grh)
 	if q.engine.Payload() != before {
@@ -144,16 +144,16 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	d.rescheduleQP(now, q)
 }
 
-// marked responds to the mark of a packet for a queue pair.
-func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
-	if d.traits.Marks == cc.AnswerNothing || !q.notifiable(o) {
+// answerMark responds to the mark of a packet for a queue pair.
+func (d *Device) answerMark(now units.Time, q *QP, o roce.Opcode) {
+	if d.traits.Marks == cc.AnswerNothing || !q.answersMarks(o) {
 		return
 	}
 	switch {
 	case d.traits.Marks == cc.AnswerEcho:
 		q.echo = true
-	case q.notice.Packet(now, true, d.traits.CNPGap):
-		d.notify(q)
+	case q.notice.NeedsCNP(now, true, d.traits.CNPGap):
+		d.requestCNP(q)
 	}
 }
 
@@ -166,29 +166,29 @@ func (q *QP) storeTelemetry(t *telemetry.Stack) {
 	q.requestTelemetry.Echo = true
 }
 
-// notifiable reports whether a mark on a packet is answered, which it is if the peer has a flow
+// answersMarks reports whether a mark on a packet is answered, which it is if the peer has a flow
 // that can slow down. Datagrams and acknowledgements belong to no such flow.
-func (q *QP) notifiable(o roce.Opcode) bool {
+func (q *QP) answersMarks(o roce.Opcode) bool {
 	op := o.Operation()
 	return q.config.Type != qp.UD && q.State() >= qp.RTR && q.State() != qp.Err && op != roce.Ack && op != roce.AtomicAck && op != roce.Nack && op != roce.ReadAck
 }
 
-// congested delivers a CNP to a queue pair.
-func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
-	q := d.numbers.find(number)
+// deliverCNP delivers a CNP to a queue pair.
+func (d *Device) deliverCNP(now units.Time, number uint32, from, to netip.Addr) {
+	q := d.numbers.findQP(number)
 	if q == nil || q.control == nil || from != q.route.ends.To || to != q.route.ends.From {
 		d.counters.RPCNPIgnored++
 		return
 	}
-	d.slow(now, q)
+	d.slowQP(now, q)
 }
 
-// slow passes a CNP to the rate control of a queue pair.
-func (d *Device) slow(now units.Time, q *QP) {
+// slowQP passes a CNP to the rate control of a queue pair.
+func (d *Device) slowQP(now units.Time, q *QP) {
 	d.counters.RPCNPHandled++
 	q.counters.CNPsHandled++
-	q.tick(now)
-	q.control.CNP(now)
+	q.runControlTimer(now)
+	q.control.OnCNP(now)
 	d.rescheduleQP(now, q)
 }
 

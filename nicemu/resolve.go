@@ -33,7 +33,7 @@ type Resolved struct {
 // ListenDatagrams calls answer for every question about an address and port; addresses and errors
 // are those of Listen. answer may use the NIC. false refuses.
 func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (ResolveAnswer, bool)) (*Listener, error) {
-	at, err := d.bind(at)
+	at, err := d.checkListenAddr(at)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Reso
 		return cmError(err)
 	}
 	d.conns.asking[id] = notify
-	d.conns.pump()
+	d.conns.flushManager()
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (c *connections) passQuestion(e *cmnic.Event) {
 	}
 }
 
-func (c *connections) resolved(e *cmnic.Event) {
+func (c *connections) handleResolved(e *cmnic.Event) {
 	f := c.asking[e.ID]
 	delete(c.asking, e.ID)
 	if f == nil {

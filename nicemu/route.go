@@ -32,8 +32,8 @@ type route struct {
 	static   uint8 // rate of the address vector (qp.StaticRate)
 }
 
-// headers returns the length of a frame's headers in front of the BTH.
-func (r *route) headers() units.Bytes {
+// headersLen returns the length of a frame's headers in front of the BTH.
+func (r *route) headersLen() units.Bytes {
 	if r.ends.To.Is4() {
 		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
 	}
@@ -46,9 +46,9 @@ func GID(a netip.Addr) qp.GID { return a.As16() }
 // AddressOf returns the address of a GID.
 func AddressOf(g qp.GID) netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// resolve makes the route of an address vector. local and remote are the queue pairs' numbers, from
+// makeRoute makes the route of an address vector. local and remote are the queue pairs' numbers, from
 // which the UDP source port is computed if the vector has no flow label.
-func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
+func (d *Device) makeRoute(av *qp.AV, local, remote uint32) (route, error) {
 	if int(av.SGIDIndex) >= len(d.env.Addresses) {
 		return route{}, fmt.Errorf("%w: sgid_index is %d: %s has %d GIDs", syscall.EINVAL, av.SGIDIndex, d.env.Name, len(d.env.Addresses))
 	}
@@ -70,13 +70,13 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
-	return r, d.locate(&r)
+	return r, d.locateDestination(&r)
 }
 
-// locate finds the destination of a route.
-func (d *Device) locate(r *route) error {
+// locateDestination finds the destination of a route.
+func (d *Device) locateDestination(r *route) error {
 	r.prio, r.ack = d.env.Priority[r.tos>>2], d.env.Priority[r.ackTOS>>2]
-	if d.owns(r.ends.To) {
+	if d.ownsAddress(r.ends.To) {
 		r.loop, r.prio, r.ack = true, loopback, loopback
 		return nil
 	}
@@ -103,8 +103,8 @@ func (d *Device) HashPort() uint16 {
 	return roce.Port
 }
 
-// owns reports whether an address is the port's.
-func (d *Device) owns(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
+// ownsAddress reports whether an address is the port's.
+func (d *Device) ownsAddress(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
 
 // sourcePort returns the UDP source port that Linux computes from a flow label or, without one,
 // from the numbers of two connected queue pairs (rdma_flow_label_to_udp_sport and
@@ -133,10 +133,10 @@ func groupMAC(a netip.Addr) wire.MAC {
 	return 0x3333<<32 | wire.MAC(b[12])<<24 | wire.MAC(b[13])<<16 | wire.MAC(b[14])<<8 | wire.MAC(b[15])
 }
 
-// address fills in the headers below the BTH. bytes is the length of the UDP payload.
-func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
+// fillHeaders fills in the headers below the BTH. bytes is the length of the UDP payload.
+func (d *Device) fillHeaders(p *packet.Packet, r *route, bytes units.Bytes) {
 	d.ipid++
-	p.Size = r.headers() + bytes
+	p.Size = r.headersLen() + bytes
 	p.Hash, p.Dest, p.To = r.hash, r.path.Dest, r.path.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
 	if !r.ends.To.Is4() {

@@ -13,29 +13,29 @@ import (
 // Next returns the packet of a class that leaves now, nil if there is none. The port calls it.
 func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 	l := &d.lanes[prio]
-	p := d.first(now, l)
+	p := d.takeFirst(now, l)
 	if p != nil {
 		d.counters.XmitPackets++
 		d.counters.XmitBytes += uint64(p.Size)
-		if p.Dst.Multicast() {
+		if p.Dst.IsMulticast() {
 			d.counters.XmitMcast++
-			d.echo(p)
+			d.loopGroupCopy(p)
 		}
 	}
 	d.announceNext(prio)
-	d.arm()
+	d.armTimer()
 	return p
 }
 
-// first takes the first packet of a lane.
-func (d *Device) first(now units.Time, l *lane) *packet.Packet {
+// takeFirst takes the first packet of a lane.
+func (d *Device) takeFirst(now units.Time, l *lane) *packet.Packet {
 	switch {
 	case !l.own.Empty():
 		return l.own.Pop()
-	case l.ccMessages.First() != nil:
+	case l.ccMessages.FirstProbe() != nil:
 		return l.ccMessages.Pop()
 	case l.cnps.Len() > 0:
-		return d.cnp(l.cnps.Pop())
+		return d.makeCNP(l.cnps.Pop())
 	}
 	for {
 		var q *QP
@@ -49,14 +49,14 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 			return nil
 		}
 		// A queue pair that could not read its data has handled that, and the next has its turn.
-		if p := d.emit(now, q, urgent); p != nil {
+		if p := d.emitPacket(now, q, urgent); p != nil {
 			return p
 		}
 	}
 }
 
-// emit makes the next packet of a queue pair: an urgent one, or one in its turn.
-func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
+// emitPacket makes the next packet of a queue pair: an urgent one, or one in its turn.
+func (d *Device) emitPacket(now units.Time, q *QP, urgent bool) *packet.Packet {
 	r, offer := q.currentRoute(), q.offer
 	kind := offer.Kind
 	behind := !urgent && kind == transport.Control // its acknowledgement is in another lane
@@ -75,11 +75,11 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 		ok = q.engine.Next(now, &p.RoCE.Packet)
 	}
 	if !ok {
-		d.free(p)
+		d.freePacket(p)
 		d.rescheduleQP(now, q)
 		return nil
 	}
-	d.address(p, r, offer.Bytes)
+	d.fillHeaders(p, r, offer.Bytes)
 	if kind == transport.Control {
 		p.TOS = r.ackTOS
 	}
@@ -92,14 +92,14 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	if d.line > 0 && !r.loop {
 		d.busy = now + d.line.TimeOf(size)
 	}
-	if q.echo && kind == transport.Control && echoes(p.RoCE.BTH.Opcode.Operation()) {
+	if q.echo && kind == transport.Control && carriesEcho(p.RoCE.BTH.Opcode.Operation()) {
 		p.RoCE.BTH.BECN, q.echo = true, false
 	}
 	if kind != transport.Control {
 		q.counters.DataPackets++
 		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
-		q.leaves(now, size, r.static)
+		q.reportSent(now, size, r.static)
 		if d.traits.NeedsAcks && (kind == transport.Response || q.config.Type != qp.RC) {
 			d.counters.RPUnheard++
 		}
@@ -108,16 +108,16 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	return p
 }
 
-// echoes reports whether an acknowledgement can carry the echo of a mark.
-func echoes(operation roce.Opcode) bool { return operation == roce.Ack || operation == roce.Nack }
+// carriesEcho reports whether an acknowledgement can carry the echo of a mark.
+func carriesEcho(operation roce.Opcode) bool { return operation == roce.Ack || operation == roce.Nack }
 
-// telemetry returns the length of the in-band telemetry in a packet of a queue pair: room in a
+// telemetryLen returns the length of the in-band telemetry in a packet of a queue pair: room in a
 // request, and the request's telemetry in its answer. There is none in loopback, which passes no
 // switch, and in READ responses, which are not acknowledged.
-func (q *QP) telemetry(kind transport.Kind) units.Bytes {
+func (q *QP) telemetryLen(kind transport.Kind) units.Bytes {
 	switch {
 	case kind == transport.Request && q.room > 0:
-		return telemetry.Size(q.room)
+		return telemetry.StackSize(q.room)
 	case kind == transport.Control && q.requestTelemetry != nil && q.requestTelemetry.Echo:
 		return q.requestTelemetry.Len()
 	}
@@ -126,7 +126,7 @@ func (q *QP) telemetry(kind transport.Kind) units.Bytes {
 
 // addTelemetry puts in-band telemetry into a packet: room for hops, or the hops being sent back.
 func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
-	n := q.telemetry(kind)
+	n := q.telemetryLen(kind)
 	if n == 0 {
 		return
 	}
@@ -146,8 +146,8 @@ func (d *Device) sendOwn(p *packet.Packet, prio uint8) {
 	d.announceNext(prio)
 }
 
-// notify requests a CNP to the peer of a queue pair.
-func (d *Device) notify(q *QP) {
+// requestCNP requests a CNP to the peer of a queue pair.
+func (d *Device) requestCNP(q *QP) {
 	if q.notified {
 		return // the waiting one is enough
 	}
@@ -164,18 +164,18 @@ func (d *Device) notify(q *QP) {
 const cnpBytes = roce.BTHLen + roce.CNPReservedLen + roce.ICRCLen
 
 // cnpFrame returns the length of the frame of a CNP for a queue pair.
-func cnpFrame(q *QP) units.Bytes { return q.route.headers() + cnpBytes }
+func cnpFrame(q *QP) units.Bytes { return q.route.headersLen() + cnpBytes }
 
-// cnp makes the congestion notification packet to a queue pair's peer (IBTA A17.9.3). Like a
+// makeCNP makes the congestion notification packet to a queue pair's peer (IBTA A17.9.3). Like a
 // ConnectX's it is ECN-capable, so that a congested queue marks it rather than drops it. Its UDP
 // source port is the queue pair's, where a ConnectX-4 Lx has 0.
-func (d *Device) cnp(q *QP) *packet.Packet {
+func (d *Device) makeCNP(q *QP) *packet.Packet {
 	q.notified = false
 	p := d.env.Pool.NewRoCE()
 	a, _ := q.verbs.Query()
-	p.RoCE.BTH = roce.Notification(a.DestQPN)
+	p.RoCE.BTH = roce.CNPHeader(a.DestQPN)
 	p.RoCE.Payload, p.RoCE.Length = p.RoCE.Payload[:0], 0
-	d.address(p, &q.route, cnpBytes)
+	d.fillHeaders(p, &q.route, cnpBytes)
 	p.TOS = d.traits.CNPDSCP<<2 | wire.ECT0
 	q.counters.CNPsSent++
 	d.counters.NPCNPSent++

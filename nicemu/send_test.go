@@ -26,7 +26,7 @@ type fixed struct {
 
 func (f *fixed) Rate() units.Rate              { return f.rate }
 func (f *fixed) Window() units.Bytes           { return f.window }
-func (f *fixed) Acked(_ units.Time, a *cc.Ack) { f.acks = append(f.acks, *a) }
+func (f *fixed) OnAck(_ units.Time, a *cc.Ack) { f.acks = append(f.acks, *a) }
 func (w *world) write(a, b *host, q *QP, n units.Bytes) {
 	post(w.t, q, transport.SendWR{Op: transport.Write, SGL: []memory.SGE{a.mr.SGE(0, n)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 }
@@ -349,12 +349,12 @@ func TestLostCNPIsForNobody(t *testing.T) {
 	a, b := w.host(0), w.host(1)
 	x, y := a.qp(qp.RC), b.qp(qp.RC)
 	join(t, x, y, qp.MTU1024, false)
-	p := b.cnp(y)
+	p := b.makeCNP(y)
 	p.RoCE.BTH.DestQP = 0x777
-	a.Receive(0, p)
-	p = b.cnp(y)
+	a.ReceivePacket(0, p)
+	p = b.makeCNP(y)
 	p.RoCE.Addresses = packet.NewAddresses(v4(5), p.RoCE.To)
-	a.Receive(0, p)
+	a.ReceivePacket(0, p)
 	if c, _ := a.Counters(); c.RPCNPIgnored != 2 || c.RPCNPHandled != 0 {
 		t.Errorf("ignored %d, handled %d", c.RPCNPIgnored, c.RPCNPHandled)
 	}
@@ -367,7 +367,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 	x, y := a.qp(qp.RC), b.qp(qp.RC)
 	join(t, x, y, qp.MTU1024, false)
 	for _, c := range w.ports {
-		c.flying, c.due = make([]*packet.Packet, 0, 1<<20), make([]units.Time, 0, 1<<20)
+		c.inFlight, c.due = make([]*packet.Packet, 0, 1<<20), make([]units.Time, 0, 1<<20)
 	}
 	w.log = make([]sent, 0, 1<<20)
 	run := func() {
@@ -398,7 +398,7 @@ func TestIdleQueuePairIsSmall(t *testing.T) {
 	if each > 2048 {
 		t.Errorf("an idle queue pair takes %d B", each)
 	}
-	if fmt.Sprint(a.numbers.all()[n-1].State()) != "RTS" {
+	if fmt.Sprint(a.numbers.allQPs()[n-1].State()) != "RTS" {
 		t.Error("not in RTS")
 	}
 }

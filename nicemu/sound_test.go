@@ -13,7 +13,7 @@ func (d *Device) sound(t rapid.TB) {
 	t.Helper()
 	d.soundAgenda(t)
 	d.soundLanes(t)
-	if n := len(d.numbers.all()); n != d.inUse[qp.QueuePairs] {
+	if n := len(d.numbers.allQPs()); n != d.inUse[qp.QueuePairs] {
 		t.Fatalf("%s: %d queue pairs, and %d are counted", d.Name(), n, d.inUse[qp.QueuePairs])
 	}
 }
@@ -28,9 +28,9 @@ func (d *Device) soundAgenda(t rapid.TB) {
 	if d.armed != d.agenda.Next() {
 		t.Fatalf("%s: the timer is armed for %v, and the agenda begins at %v", d.Name(), d.armed, d.agenda.Next())
 	}
-	for _, q := range d.numbers.all() {
-		if q.Want() != units.Never && !q.Entered() {
-			t.Fatalf("%s: queue pair %d wants %v and is not in the agenda", d.Name(), q.Number(), q.Want())
+	for _, q := range d.numbers.allQPs() {
+		if q.WantedTime() != units.Never && !q.IsEntered() {
+			t.Fatalf("%s: queue pair %d wants %v and is not in the agenda", d.Name(), q.Number(), q.WantedTime())
 		}
 	}
 }
@@ -90,15 +90,15 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 	if q.State() != q.engine.State() {
 		t.Fatalf("%s: queue pair %d is in %v, its engine in %v", name, number, q.State(), q.engine.State())
 	}
-	if q.urgent != urgent || q.turn.In() != turns {
-		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turn.In())
+	if q.urgent != urgent || q.turn.IsLinked() != turns {
+		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turn.IsLinked())
 	}
 	offer := q.engine.Offer()
 	if offer != q.offer {
 		t.Fatalf("%s: queue pair %d offers %+v, and was taken to offer %+v", name, number, offer, q.offer)
 	}
-	if due := q.engine.Deadline(); q.Want() > due {
-		t.Fatalf("%s: queue pair %d has something due at %v and is woken at %v", name, number, due, q.Want())
+	if due := q.engine.NextExpiry(); q.WantedTime() > due {
+		t.Fatalf("%s: queue pair %d has something due at %v and is woken at %v", name, number, due, q.WantedTime())
 	}
 	switch offer.Kind {
 	case transport.Nothing:
@@ -112,14 +112,14 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 		if q.prio == q.ack {
 			break
 		}
-		if rest := q.engine.Behind(); rest != q.rest || turns && rest.Kind == transport.Nothing {
+		if rest := q.engine.OfferBehind(); rest != q.rest || turns && rest.Kind == transport.Nothing {
 			t.Fatalf("%s: queue pair %d offers %+v behind it, takes turns: %v, and was taken to offer %+v", name, number, rest, turns, q.rest)
-		} else if at := q.earliest(); rest.Kind != transport.Nothing && !turns && q.Want() > at {
-			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.Want())
+		} else if at := q.earliestDeparture(); rest.Kind != transport.Nothing && !turns && q.WantedTime() > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.WantedTime())
 		}
 	default:
-		if at := q.earliest(); !turns && at != units.Never && q.Want() > at {
-			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.Want())
+		if at := q.earliestDeparture(); !turns && at != units.Never && q.WantedTime() > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.WantedTime())
 		}
 	}
 }

@@ -17,20 +17,20 @@ type remark struct {
 	turned, last bool
 }
 
-func (r *remark) Len() int              { return 4 }
-func (r *remark) Put(b []byte)          { clear(b) }
-func (r *remark) Set(from packet.Body)  { *r = *from.(*remark) }
-func (r *remark) Reset()                { *r = remark{} }
-func (r *remark) About() packet.FlowKey { return r.about }
-func (r *remark) Outward() bool         { return !r.turned }
+func (r *remark) Len() int                { return 4 }
+func (r *remark) EncodeTo(b []byte)       { clear(b) }
+func (r *remark) Set(from packet.Body)    { *r = *from.(*remark) }
+func (r *remark) Reset()                  { *r = remark{} }
+func (r *remark) FlowKey() packet.FlowKey { return r.about }
+func (r *remark) IsOutward() bool         { return !r.turned }
 
-func (r *remark) Turn() bool {
+func (r *remark) TurnAround() bool {
 	r.turned = !r.last
 	return r.turned
 }
 
-// Replace returns false for the last one after the first, if that has not left.
-func (r *remark) Replace(older cc.Probe) bool { return !r.last || older.(*remark).number != 1 }
+// ReplacesOlder returns false for the last one after the first, if that has not left.
+func (r *remark) ReplacesOlder(older cc.Probe) bool { return !r.last || older.(*remark).number != 1 }
 
 var remarks = packet.NewMessageProtocol(packet.MessageProtocol{Name: "remarks", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, New: func() packet.Body { return &remark{} }})
 
@@ -55,7 +55,7 @@ func (s *speaker) say(last bool) {
 	s.due = append(s.due, remark{number: s.said, last: last})
 }
 
-func (s *speaker) Active(now units.Time, active bool) {
+func (s *speaker) SetActive(now units.Time, active bool) {
 	s.active, s.next = active, units.Never
 	if active {
 		s.next = now + remarkEvery
@@ -63,23 +63,25 @@ func (s *speaker) Active(now units.Time, active bool) {
 	s.say(!active)
 }
 
-func (s *speaker) Timer() units.Time {
+func (s *speaker) NextTimer() units.Time {
 	if !s.active {
 		return units.Never
 	}
 	return s.next
 }
 
-func (s *speaker) Tick(now units.Time) {
-	if s.Timer() <= now {
+func (s *speaker) OnTimer(now units.Time) {
+	if s.NextTimer() <= now {
 		s.next += remarkEvery
 		s.say(false)
 	}
 }
 
-func (s *speaker) Queued(_ units.Time, n units.Bytes)  { s.queued = append(s.queued, n) }
-func (s *speaker) Message(_ units.Time, m cc.Feedback) { s.heard = append(s.heard, m.(*remark).number) }
-func (s *speaker) Speaks() bool                        { return len(s.due) > 0 }
+func (s *speaker) OnDataQueued(_ units.Time, n units.Bytes) { s.queued = append(s.queued, n) }
+func (s *speaker) OnMessage(_ units.Time, m cc.Feedback) {
+	s.heard = append(s.heard, m.(*remark).number)
+}
+func (s *speaker) SendsMessages() bool { return len(s.due) > 0 }
 
 func (s *speaker) NextMessage(key packet.FlowKey, b packet.Body) {
 	*b.(*remark) = s.due[0]
@@ -156,8 +158,8 @@ func TestSpeak(t *testing.T) {
 				t.Errorf("a flow that rests has said %d and heard %d", k.said, len(k.heard))
 			}
 		}
-		if w.pool.Live() != 0 {
-			t.Errorf("%d packets are left", w.pool.Live())
+		if w.pool.LivePackets() != 0 {
+			t.Errorf("%d packets are left", w.pool.LivePackets())
 		}
 	}
 }
@@ -186,7 +188,7 @@ func TestOneMessageWaits(t *testing.T) {
 		w.ports[paused].paused[6] = true
 		for range 40 {
 			w.run(w.engine.Now() + remarkEvery)
-			if n := w.ports[paused].device.Waiting(); n > 1 {
+			if n := w.ports[paused].device.WaitingPackets(); n > 1 {
 				t.Fatalf("%d messages wait at NIC %d", n, paused)
 			}
 			w.ports[paused].device.sound(t)
@@ -194,7 +196,7 @@ func TestOneMessageWaits(t *testing.T) {
 		s := (*made)[0]
 		before := len(s.heard)
 		w.ports[paused].paused[6] = false
-		w.ports[paused].Feed(w.engine.Now(), 6, 60)
+		w.ports[paused].AnnouncePacket(w.engine.Now(), 6, 60)
 		w.run(w.engine.Now() + remarkEvery/2)
 		if len(s.heard) != before+1 || s.heard[before] < 40 {
 			t.Errorf("NIC %d was paused: heard are %v, the last of %d", paused, s.heard, s.said)
@@ -208,8 +210,8 @@ func TestNothingLeftToSay(t *testing.T) {
 	w.ports[0].paused[6] = true
 	w.write(a, b, x, 100)
 	w.run(8 * units.Microsecond)
-	if n := a.Waiting(); n != 0 || (*made)[0].said != 2 || w.pool.Live() != 0 {
-		t.Errorf("%d messages wait of %d, %d packets are left", n, (*made)[0].said, w.pool.Live())
+	if n := a.WaitingPackets(); n != 0 || (*made)[0].said != 2 || w.pool.LivePackets() != 0 {
+		t.Errorf("%d messages wait of %d, %d packets are left", n, (*made)[0].said, w.pool.LivePackets())
 	}
 	a.sound(t)
 }
@@ -230,10 +232,10 @@ func TestWordsOutliveQueuePairs(t *testing.T) {
 		return true
 	}
 	w.ports[0].paused[6] = false
-	w.ports[0].Feed(w.engine.Now(), 6, 60)
+	w.ports[0].AnnouncePacket(w.engine.Now(), 6, 60)
 	w.run(200 * units.Microsecond)
-	if !last || (*made)[0].active || w.pool.Live() != 0 {
-		t.Errorf("the last message has left: %v; %d packets are left", last, w.pool.Live())
+	if !last || (*made)[0].active || w.pool.LivePackets() != 0 {
+		t.Errorf("the last message has left: %v; %d packets are left", last, w.pool.LivePackets())
 	}
 }
 
@@ -248,7 +250,7 @@ func TestNobodyToSpeakTo(t *testing.T) {
 	join(t, x, y, qp.MTU1024, false)
 	w.write(a, a, x, 3*1024)
 	w.run(units.Millisecond)
-	if s := (*made)[0]; s.said < 2 || len(s.heard) > 0 || len(s.due) > 0 || len(w.log) > 0 || w.pool.Live() != 0 {
-		t.Errorf("said %d, heard %v, %d packets left the NIC, %d are live", s.said, s.heard, len(w.log), w.pool.Live())
+	if s := (*made)[0]; s.said < 2 || len(s.heard) > 0 || len(s.due) > 0 || len(w.log) > 0 || w.pool.LivePackets() != 0 {
+		t.Errorf("said %d, heard %v, %d packets left the NIC, %d are live", s.said, s.heard, len(w.log), w.pool.LivePackets())
 	}
 }

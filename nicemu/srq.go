@@ -9,19 +9,19 @@ import (
 
 // SRQ is a shared receive queue (ibv_create_srq(3)).
 type SRQ struct {
-	queue  *qp.SRQ
-	device *Device
-	gone   bool
+	queue     *qp.SRQ
+	device    *Device
+	destroyed bool
 }
 
 // CreateSRQ makes an empty shared receive queue; a.Limit is ignored. ENOMEM: there are max_srq;
 // EINVAL: it exceeds the device's limits.
 func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
 	d := p.device
-	if err := p.usable(); err != nil {
+	if err := p.checkUsable(); err != nil {
 		return nil, err
 	}
-	if err := d.settings.Limits.Room(qp.SharedReceiveQueues, d.inUse[qp.SharedReceiveQueues]); err != nil {
+	if err := d.settings.Limits.CheckRoom(qp.SharedReceiveQueues, d.inUse[qp.SharedReceiveQueues]); err != nil {
 		return nil, err
 	}
 	s := &SRQ{device: d}
@@ -39,7 +39,7 @@ func (s *SRQ) Destroy() error {
 	if err := s.queue.Destroy(); err != nil {
 		return err
 	}
-	s.gone = true
+	s.destroyed = true
 	s.device.inUse[qp.SharedReceiveQueues]--
 	s.device.dropEvents(func(e AsyncEvent) bool { return e.SRQ == s })
 	return nil
@@ -47,12 +47,12 @@ func (s *SRQ) Destroy() error {
 
 var errSRQDestroyed = fmt.Errorf("%w: the shared receive queue is destroyed", syscall.EINVAL)
 
-// usable returns the reason why a queue pair of a device cannot use it, if there is one.
-func (s *SRQ) usable(d *Device) error {
+// checkUsable returns the reason why a queue pair of a device cannot use it, if there is one.
+func (s *SRQ) checkUsable(d *Device) error {
 	switch {
 	case s == nil:
 		return nil
-	case s.gone:
+	case s.destroyed:
 		return errSRQDestroyed
 	case s.device != d:
 		return fmt.Errorf("%w: the shared receive queue is of device %s, not of %s", syscall.EINVAL, s.device.Name(), d.Name())
@@ -66,22 +66,22 @@ func (s *SRQ) Device() *Device { return s.device }
 // PostRecv adds a request, for the next queue pair that receives (ibv_post_srq_recv(3)). It is
 // copied. ENOMEM: the queue is full; EINVAL: the list has too many elements.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
-	if s.gone {
+	if s.destroyed {
 		return errSRQDestroyed
 	}
-	return s.queue.Post(wr.ID, wr.SGL)
+	return s.queue.PostReceive(wr.ID, wr.SGL)
 }
 
 // PostRecvList adds requests in order, up to the first one refused, and returns how many were
 // added: with an error list[posted] is bad_wr.
-func (s *SRQ) PostRecvList(list []RecvWR) (posted int, err error) { return each(list, s.PostRecv) }
+func (s *SRQ) PostRecvList(list []RecvWR) (posted int, err error) { return postEach(list, s.PostRecv) }
 
 // Modify changes the size, where Limits.SRQResize allows it, or arms the limit:
 // an AsyncEvent of kind EventSRQLimitReached comes, once, as soon as fewer requests
 // than a.Limit are left (ibv_modify_srq(3)); 0 disarms it. An error, EINVAL or
 // EOPNOTSUPP, changes nothing.
 func (s *SRQ) Modify(a SRQAttr, m qp.SRQMask) error {
-	if s.gone {
+	if s.destroyed {
 		return errSRQDestroyed
 	}
 	return s.queue.Modify(a, m)
@@ -98,5 +98,5 @@ type srqEvents SRQ
 
 // LimitReached implements qp.SRQEvents.
 func (x *srqEvents) LimitReached(*qp.SRQ) {
-	x.device.raise(AsyncEvent{Kind: qp.SRQLimitReached, SRQ: (*SRQ)(x)})
+	x.device.raiseEvent(AsyncEvent{Kind: qp.SRQLimitReached, SRQ: (*SRQ)(x)})
 }

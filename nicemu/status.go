@@ -34,10 +34,10 @@ func (d *Device) MAC() wire.MAC { return d.env.MAC }
 func (d *Device) Line() units.Rate { return d.line }
 
 // QPs returns the queue pairs by rising number.
-func (d *Device) QPs() []*QP { return d.numbers.all() }
+func (d *Device) QPs() []*QP { return d.numbers.allQPs() }
 
 // QP finds a queue pair by its number, as in completions; nil if there is none.
-func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
+func (d *Device) QP(number uint32) *QP { return d.numbers.findQP(number) }
 
 // Listeners returns what the connection manager listens for, in the order in which that began.
 func (d *Device) Listeners() []cmnic.Listen { return d.conns.cm.Listeners() }
@@ -54,10 +54,10 @@ type QPStatus struct {
 	Priority      uint8  // class of the port's queues
 	Loopback      bool   // to the NIC itself
 
-	Rate      units.Rate    // of rate control, rate limit and static rate, on the wire; 0: no limit
-	MaxFlying units.Bytes   // window of rate control; 0 if unlimited
-	Gauges    []gauge.Value // of the layer above it or its rate control; nil without both
-	CNPDue    bool          // a CNP to the peer waits to be sent
+	Rate        units.Rate    // of rate control, rate limit and static rate, on the wire; 0: no limit
+	MaxInFlight units.Bytes   // window of rate control; 0 if unlimited
+	Gauges      []gauge.Value // of the layer above it or its rate control; nil without both
+	CNPDue      bool          // a CNP to the peer waits to be sent
 }
 
 // Status returns the current status. The call changes no results.
@@ -67,19 +67,19 @@ func (q *QP) Status() QPStatus {
 		r := &q.route
 		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.ends.From, r.ends.To, r.tos, r.port, r.prio, r.loop
 	}
-	s.Rate, s.MaxFlying = q.Rate()
+	s.Rate, s.MaxInFlight = q.Rate()
 	switch d := q.device; {
 	case q.layered != nil && !q.isTwin():
 		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.layered.Gauges(d.Now(), nil))
 	case d.layer == nil && q.control != nil:
-		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.control.Gauges(d.Now(), nil))
+		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.control.AppendGauges(d.Now(), nil))
 	}
 	return s
 }
 
-// Limited reports whether rate control, a rate limit or a static rate holds the queue pair below
+// IsLimited reports whether rate control, a rate limit or a static rate holds the queue pair below
 // the line rate now.
-func (q *QP) Limited() bool {
+func (q *QP) IsLimited() bool {
 	rate, _ := q.Rate()
 	return rate > 0 && rate < q.device.line
 }

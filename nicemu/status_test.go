@@ -39,18 +39,18 @@ func TestStatus(t *testing.T) {
 	if s.Local != v4(0) || s.Remote != v4(1) || s.Window != (transport.Window{Una: 7, Next: 7}) || s.Expected != 7 || s.Rate != lineRate || s.Retries != 7 || s.TOS&3 != 2 {
 		t.Errorf("in RTS: %+v", s)
 	}
-	if len(s.Gauges) != 1 || s.Gauges[0].Value != 0 || qa.Limited() {
+	if len(s.Gauges) != 1 || s.Gauges[0].Value != 0 || qa.IsLimited() {
 		t.Errorf("DCQCN at the start: %+v", s.Gauges)
 	}
 
 	// A SEND without a posted receive, and a READ after it.
 	post(t, qa, transport.SendWR{ID: 1, Op: transport.Send, SGL: []memory.SGE{a.mr.SGE(0, 3000)}})
 	post(t, qa, transport.SendWR{ID: 2, Op: transport.Read, SGL: []memory.SGE{a.mr.SGE(0, 2000)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
-	if s := qa.Status(); s.Posted != 2 || s.Flying != 1024 || s.AckDeadline == units.Never {
+	if s := qa.Status(); s.Posted != 2 || s.InFlight != 1024 || s.AckDeadline == units.Never {
 		t.Errorf("posted: %+v", s)
 	}
 	w.run(w.engine.Now() + 20*units.Microsecond)
-	if s := qa.Status(); s.Posted != 2 || s.Window != (transport.Window{Una: 7, Next: 12}) || s.Flying != 3000 || s.Fetching != 1 ||
+	if s := qa.Status(); s.Posted != 2 || s.Window != (transport.Window{Una: 7, Next: 12}) || s.InFlight != 3000 || s.Fetching != 1 ||
 		s.RNRDeadline == units.Never || s.AckDeadline != units.Never {
 		t.Errorf("with an RNR NAK: %+v", s)
 	}
@@ -71,7 +71,7 @@ func TestStatus(t *testing.T) {
 	}
 	w.touch = nil
 	w.run(w.engine.Now() + 40*units.Millisecond)
-	if s := qa.Status(); s.Posted != 0 || s.Window != (transport.Window{Una: 12, Next: 12}) || s.Flying != 0 || s.Fetching != 0 || s.Retries != 7 || s.AckDeadline != units.Never {
+	if s := qa.Status(); s.Posted != 0 || s.Window != (transport.Window{Una: 12, Next: 12}) || s.InFlight != 0 || s.Fetching != 0 || s.Retries != 7 || s.AckDeadline != units.Never {
 		t.Errorf("done: %+v", s)
 	}
 	if s := qb.Status(); s.Receives != 1 || s.Expected != 12 || s.MSN != 2 || s.Replying != 0 {
@@ -80,9 +80,9 @@ func TestStatus(t *testing.T) {
 
 	// A CNP limits the rate.
 	p := w.pool.NewRoCE()
-	p.RoCE.BTH, p.RoCE.Addresses = roce.Notification(qa.Number()), packet.NewAddresses(v4(1), v4(0))
-	a.Receive(w.engine.Now(), p)
-	if s := qa.Status(); len(s.Gauges) != 5 || s.Gauges[0].Value != 1 || s.Rate != lineRate*17/20 || s.Gauges[1].Value != float64(s.Rate) || !qa.Limited() {
+	p.RoCE.BTH, p.RoCE.Addresses = roce.CNPHeader(qa.Number()), packet.NewAddresses(v4(1), v4(0))
+	a.ReceivePacket(w.engine.Now(), p)
+	if s := qa.Status(); len(s.Gauges) != 5 || s.Gauges[0].Value != 1 || s.Rate != lineRate*17/20 || s.Gauges[1].Value != float64(s.Rate) || !qa.IsLimited() {
 		t.Errorf("after a CNP: %+v, %+v", s, s.Gauges)
 	}
 }
@@ -123,9 +123,9 @@ func TestNothingIsUncounted(t *testing.T) {
 	}
 	p := w.pool.NewRoCE()
 	p.Dst, p.Size = 0x01005e000001, 100
-	p.RoCE.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: MulticastQPN}
+	p.RoCE.BTH = roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: MulticastQPN}
 	p.RoCE.Addresses = packet.NewAddresses(v4(0), addr("224.0.0.1"))
-	b.Receive(units.Millisecond, p)
+	b.ReceivePacket(units.Millisecond, p)
 	for name, want := range map[string]uint64{"unicast_rcv_packets": 3, "multicast_rcv_packets": 1, "port_rcv_packets": 4, "unicast_xmit_packets": 0} {
 		if n := counter(t, b.Device, name); n != want {
 			t.Errorf("%s is %d, want %d", name, n, want)

@@ -14,7 +14,7 @@ import (
 // Processes wait this way: nothing has to be armed, and no event has to be acknowledged. ETIMEDOUT:
 // no entry came; other errors are those of Poll.
 func (c *CQ) Wait(p *sim.Process, dst []Completion, timeout units.Time) (int, error) {
-	end := after(p, timeout)
+	end := deadlineAfter(p, timeout)
 	for {
 		if n, err := c.Poll(dst); n > 0 || err != nil {
 			return n, err
@@ -35,8 +35,8 @@ func (c *CQ) WaitOne(p *sim.Process) (Completion, error) {
 	return one[0], one[0].Err()
 }
 
-// after returns the time when a timeout ends.
-func after(p *sim.Process, timeout units.Time) units.Time {
+// deadlineAfter returns the time when a timeout ends.
+func deadlineAfter(p *sim.Process, timeout units.Time) units.Time {
 	if timeout >= units.Never-p.Now() {
 		return units.Never
 	}
@@ -73,12 +73,12 @@ func (e *ConnError) Unwrap() error {
 	return syscall.ECONNRESET
 }
 
-// Established waits until the connection is established. On the active side it returns the private
+// WaitEstablished waits until the connection is established. On the active side it returns the private
 // data of the peer's Accept, 196 bytes, zero-padded. An error is a *ConnError: ECONNREFUSED,
 // ETIMEDOUT without an answer, which takes more than a minute (ConnUnreachable), ECONNRESET when it
 // is over already, and the error that keeps the queue pair from RTS; or net.ErrClosed after Close
 // and Reject.
-func (c *Conn) Established(p *sim.Process) (privateData []byte, err error) {
+func (c *Conn) WaitEstablished(p *sim.Process) (privateData []byte, err error) {
 	for c.last.Kind == ConnRequested && !c.closed {
 		c.changed.Wait(p, units.Never)
 	}
@@ -91,8 +91,8 @@ func (c *Conn) Established(p *sim.Process) (privateData []byte, err error) {
 	return c.last.PrivateData, nil
 }
 
-// Disconnected waits until either side has ended the connection, or it has failed.
-func (c *Conn) Disconnected(p *sim.Process) {
+// WaitDisconnected waits until either side has ended the connection, or it has failed.
+func (c *Conn) WaitDisconnected(p *sim.Process) {
 	for c.last.Kind <= ConnEstablished && !c.closed {
 		c.changed.Wait(p, units.Never)
 	}

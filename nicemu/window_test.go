@@ -65,15 +65,15 @@ type opens struct {
 	open      bool
 }
 
-func (c *opens) Sent(now units.Time, _ units.Bytes) {
+func (c *opens) OnPacketSent(now units.Time, _ units.Bytes) {
 	if c.at == 0 {
 		c.at = now + c.after
 	}
 }
 
-func (c *opens) Tick(now units.Time) { c.open = c.open || now >= c.Timer() }
+func (c *opens) OnTimer(now units.Time) { c.open = c.open || now >= c.NextTimer() }
 
-func (c *opens) Timer() units.Time {
+func (c *opens) NextTimer() units.Time {
 	if c.open || c.at == 0 {
 		return units.Never
 	}
@@ -137,16 +137,16 @@ func (c *breathing) change(now units.Time) {
 	c.window, c.changed = c.sizes[c.rand.IntN(len(c.sizes))], now
 }
 
-func (c *breathing) Acked(now units.Time, _ *cc.Ack) { c.change(now) }
+func (c *breathing) OnAck(now units.Time, _ *cc.Ack) { c.change(now) }
 
-func (c *breathing) Tick(now units.Time) {
+func (c *breathing) OnTimer(now units.Time) {
 	for c.next <= now {
 		c.change(now)
 		c.next += 1 + units.Time(c.rand.Int64N(int64(c.every)))
 	}
 }
 
-func (c *breathing) Timer() units.Time {
+func (c *breathing) NextTimer() units.Time {
 	if c.every == 0 {
 		return units.Never
 	}
@@ -272,12 +272,12 @@ func (s *windowed) check(t *rapid.T, now units.Time, p *packet.Packet) {
 	}
 	s.sizes[b.PSN] = n
 	w, _ := s.qp.engine.Outstanding()
-	flying := units.Bytes(0)
+	inFlight := units.Bytes(0)
 	for psn := uint32(w.Una); psn <= b.PSN; psn++ {
-		flying += s.sizes[psn]
+		inFlight += s.sizes[psn]
 	}
-	if most := s.control.allows(now); most > 0 && flying > max(most, n) {
-		t.Fatalf("%v are under way, the window is %v", flying, most)
+	if maxWindow := s.control.allows(now); maxWindow > 0 && inFlight > max(maxWindow, n) {
+		t.Fatalf("%v are under way, the window is %v", inFlight, maxWindow)
 	}
 }
 
@@ -285,11 +285,11 @@ func (s *windowed) check(t *rapid.T, now units.Time, p *packet.Packet) {
 // row, as each may cost one of seven retries.
 func (s *windowed) loses(random *rand.Rand, share float64, p *packet.Packet) bool {
 	b := &p.RoCE.BTH
-	most, of := 1, s
+	maxFlows, of := 1, s
 	if !isRequest(b) {
-		most, of = 2, s.peer
+		maxFlows, of = 2, s.peer
 	}
-	if s.row >= 2 || of.lost[b.PSN] >= most || random.Float64() >= share {
+	if s.row >= 2 || of.lost[b.PSN] >= maxFlows || random.Float64() >= share {
 		s.row = 0
 		return false
 	}

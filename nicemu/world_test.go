@@ -46,17 +46,17 @@ type sent struct {
 
 // cable is a port: it serialises the packets that its NIC feeds.
 type cable struct {
-	world  *world
-	index  int
-	device *Device
-	rate   units.Rate
-	fed    [8]bool
-	paused [8]bool
-	timer  sim.Timer
-	busy   bool
-	flying []*packet.Packet
-	due    []units.Time
-	land   landing
+	world    *world
+	index    int
+	device   *Device
+	rate     units.Rate
+	fed      [8]bool
+	paused   [8]bool
+	timer    sim.Timer
+	busy     bool
+	inFlight []*packet.Packet
+	due      []units.Time
+	land     landing
 }
 
 // landing is the far end of a cable.
@@ -65,7 +65,7 @@ type landing struct {
 	timer sim.Timer
 }
 
-func (c *cable) Feed(now units.Time, prio uint8, size units.Bytes) {
+func (c *cable) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	c.fed[prio] = size > 0
 	if !c.busy {
 		c.start(now)
@@ -94,7 +94,7 @@ func (c *cable) start(now units.Time) {
 			s.opcode, s.qp = uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP
 		}
 		w.log = append(w.log, s)
-		p.Born = now
+		p.Created = now
 		end := now + c.rate.TimeOf(packet.OnWire(p.Size))
 		c.timer.Arm(end)
 		if w.touch != nil && !w.touch(c.index, p) {
@@ -106,7 +106,7 @@ func (c *cable) start(now units.Time) {
 			return
 		}
 		for _, late := range w.scatter(p) {
-			c.fly(w.pool.Clone(p), end+w.delay+late)
+			c.fly(w.pool.ClonePacket(p), end+w.delay+late)
 		}
 		w.pool.Free(p)
 		return
@@ -119,21 +119,21 @@ func (c *cable) fly(p *packet.Packet, at units.Time) {
 	for i > 0 && c.due[i-1] > at {
 		i--
 	}
-	c.flying, c.due = slices.Insert(c.flying, i, p), slices.Insert(c.due, i, at)
+	c.inFlight, c.due = slices.Insert(c.inFlight, i, p), slices.Insert(c.due, i, at)
 	c.land.timer.Arm(c.due[0])
 }
 
 func (l *landing) Fire(now units.Time) {
 	c := l.c
-	p := c.flying[0]
-	c.flying, c.due = c.flying[1:], c.due[1:]
+	p := c.inFlight[0]
+	c.inFlight, c.due = c.inFlight[1:], c.due[1:]
 	if len(c.due) > 0 {
 		l.timer.Arm(c.due[0])
 	}
 	if p.Dest == packet.Flood {
 		for _, other := range c.world.ports {
 			if other != c {
-				other.device.Receive(now, c.world.pool.Clone(p))
+				other.device.ReceivePacket(now, c.world.pool.ClonePacket(p))
 			}
 		}
 		c.world.pool.Free(p)
@@ -143,7 +143,7 @@ func (l *landing) Fire(now units.Time) {
 	if p.Message != nil {
 		d.ReceiveMessage(now, p)
 	} else {
-		d.Receive(now, p)
+		d.ReceivePacket(now, p)
 	}
 }
 
@@ -226,7 +226,7 @@ func v6(i int) netip.Addr { return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i
 
 func (w *world) run(until units.Time) {
 	w.engine.Run(until, 10_000_000)
-	w.engine.Advance(until)
+	w.engine.AdvanceTo(until)
 }
 
 // host holds a program's objects on a NIC.

@@ -67,7 +67,7 @@ func TestPacket_ToGroup(t *testing.T) {
 		{ByMAC, 0x020000000002, false}, {Toward(3), 0x020000000002, false},
 	} {
 		p.Dest = c.dest
-		c.mac.Put(p.Frame)
+		c.mac.EncodeTo(p.Frame)
 		if got := p.ToGroup(); got != c.want {
 			t.Errorf("Dest %d, %x: %v", c.dest, c.mac, got)
 		}

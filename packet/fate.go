@@ -55,8 +55,8 @@ var fateTexts = [FateCount]string{
 // String returns the name that counters use, such as "queue-full".
 func (f Fate) String() string { return fateNames[f] }
 
-// Text returns a short description for readers of a capture.
-func (f Fate) Text() string { return fateTexts[f] }
+// Description returns a short description for readers of a capture.
+func (f Fate) Description() string { return fateTexts[f] }
 
-// Dropped reports whether the packet was dropped.
-func (f Fate) Dropped() bool { return f-QueueFull <= NoReceiver-QueueFull || f == Filtered }
+// IsDrop reports whether the packet was dropped.
+func (f Fate) IsDrop() bool { return f-QueueFull <= NoReceiver-QueueFull || f == Filtered }

@@ -30,13 +30,13 @@ func (p *Packet) FlowKey(roce uint16) FlowKey {
 	case p.Flow == Protocol:
 		k.From, k.To = p.Message.From, p.Message.To
 	case p.Version != 0:
-		k.read(p.Ethernet()[p.L3:], p, roce)
+		k.readAddresses(p.Ethernet()[p.L3:], p, roce)
 	}
 	return k
 }
 
-// read reads the addresses, and the queue pair of a guest's RoCEv2, from an IP packet.
-func (k *FlowKey) read(ip []byte, p *Packet, roce uint16) {
+// readAddresses reads the addresses, and the queue pair of a guest's RoCEv2, from an IP packet.
+func (k *FlowKey) readAddresses(ip []byte, p *Packet, roce uint16) {
 	if p.Version == 4 {
 		k.From, k.To = netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:]))
 	} else {

@@ -15,7 +15,7 @@ func (l *List) Last() *Packet { return l.last }
 // Push adds p at the end.
 func (l *List) Push(p *Packet) {
 	p.Next = nil
-	l.Append(List{p, p})
+	l.AppendList(List{p, p})
 }
 
 // Pop removes and returns the first packet, nil when there is none.
@@ -27,8 +27,8 @@ func (l *List) Pop() *Packet {
 	return p
 }
 
-// Append adds the packets of other at the end.
-func (l *List) Append(other List) {
+// AppendList adds the packets of other at the end.
+func (l *List) AppendList(other List) {
 	switch {
 	case other.first == nil:
 		return

@@ -27,10 +27,10 @@ type Message struct {
 // Body is the part after the headers that the protocol defines. It has that protocol's
 // type, and is pooled with its packet.
 type Body interface {
-	// Len returns how many bytes Put writes; it may depend on the body's content.
+	// Len returns how many bytes EncodeTo writes; it may depend on the body's content.
 	Len() int
-	// Put writes the body to b, which has Len bytes of undefined content.
-	Put(b []byte)
+	// EncodeTo writes the body to b, which has Len bytes of undefined content.
+	EncodeTo(b []byte)
 	// Set makes the body a deep copy of another of its type.
 	Set(from Body)
 	// Reset makes the body like new; it may keep its memory.
@@ -44,7 +44,7 @@ type MessageProtocol struct {
 	// Ether is the ethertype of frames without IP; 0 for IP packets, which have Proto
 	// over IPv4 and Proto6 over IPv6. With wire.ProtoUDP there is a UDP header, and Port is
 	// its destination port. With wire.ProtoTCP the body begins with the TCP header, and
-	// SrcPort and DstPort of the packet are set before Seal. These ports, ICMP's checksum
+	// SrcPort and DstPort of the packet are set before SetFields. These ports, ICMP's checksum
 	// (bytes 2 and 3 of the body), and the checksums of UDP and TCP are filled in when the
 	// wire bytes are made.
 	Ether         uint16
@@ -91,7 +91,7 @@ func (m *MessageProtocol) HeaderLen(version uint8) units.Bytes {
 
 // NewMessage returns a packet of a protocol with a new body. The packet is zeroed
 // except for its Flow and Message: the caller fills in the body and the addresses,
-// calls Seal, and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
+// calls SetFields, and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
 func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	free := l.messagesOf(m)
 	p := free.first
@@ -99,7 +99,7 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 		p = &Packet{Message: &Message{Protocol: m, Body: m.New()}}
 		free.used = true
 	} else {
-		free.pop()
+		free.popPacket()
 	}
 	x := p.Message
 	x.From, x.To = netip.Addr{}, netip.Addr{}
@@ -110,10 +110,10 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	return p
 }
 
-// Seal sets the fields of a packet with a Message that Parse would set: from its addresses, its
+// SetFields sets the fields of a packet with a Message that Parse would set: from its addresses, its
 // protocol, its body, its Inner packet, and SrcPort (for TCP also DstPort), which must be set
 // before. TTL becomes 64.
-func (p *Packet) Seal() {
+func (p *Packet) SetFields() {
 	m := p.Message
 	x := m.Protocol
 	p.L3, p.TTL = wire.EthernetHeader, 64
@@ -145,14 +145,14 @@ func (l *Pool) messagesOf(m *MessageProtocol) *stack {
 	return &l.messages[m.number]
 }
 
-// cloneMessage implements Clone for a packet with a Message.
+// cloneMessage implements ClonePacket for a packet with a Message.
 func (l *Pool) cloneMessage(p *Packet) *Packet {
 	c := l.NewMessage(p.Message.Protocol)
 	m := c.Message
 	m.From, m.To = p.Message.From, p.Message.To
 	m.Body.Set(p.Message.Body)
 	if p.Message.Inner != nil {
-		m.Inner = l.Clone(p.Message.Inner)
+		m.Inner = l.ClonePacket(p.Message.Inner)
 	}
 	*c = *p
 	c.Next, c.Message, c.home = nil, m, l.number

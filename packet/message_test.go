@@ -9,10 +9,10 @@ import (
 
 type text struct{ b []byte }
 
-func (x *text) Len() int      { return len(x.b) }
-func (x *text) Put(b []byte)  { copy(b, x.b) }
-func (x *text) Set(from Body) { x.b = append(x.b[:0], from.(*text).b...) }
-func (x *text) Reset()        { x.b = x.b[:0] }
+func (x *text) Len() int          { return len(x.b) }
+func (x *text) EncodeTo(b []byte) { copy(b, x.b) }
+func (x *text) Set(from Body)     { x.b = append(x.b[:0], from.(*text).b...) }
+func (x *text) Reset()            { x.b = x.b[:0] }
 
 var textProtocol = NewMessageProtocol(MessageProtocol{Name: "text", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 7, New: func() Body { return &text{} }})
 
@@ -22,7 +22,7 @@ func newText(l *Pool, s string) *Packet {
 	x.b = append(x.b, s...)
 	p.Message.From, p.Message.To = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	p.SrcPort = 9
-	p.Seal()
+	p.SetFields()
 	return p
 }
 
@@ -36,13 +36,13 @@ func TestCloneMessage(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		p.ID, p.Next = 7, pools[0].New()
-		c := pools[to].Clone(p)
+		c := pools[to].ClonePacket(p)
 		p.Message.Body.(*text).b[0], p.Message.To = 'x', netip.Addr{}
 		if m := c.Message; c.ID != 7 || c.Next != nil || string(m.Body.(*text).b) != "abc" || m.To != netip.MustParseAddr("10.0.0.2") || c.Flow != Protocol || m.Protocol != textProtocol {
 			t.Errorf("the clone in pool %d is %+v, %+v", to, c, m)
 		}
 		pools[to].Free(c)
-		if live := pools[to].Live(); live != 2-2*to {
+		if live := pools[to].LivePackets(); live != 2-2*to {
 			t.Errorf("%d live in pool %d", live, to)
 		}
 		if again := pools[to].NewMessage(textProtocol); again != c || again.Message.Body.Len() != 0 || again.Message.To.IsValid() {
@@ -105,11 +105,11 @@ func TestInner(t *testing.T) {
 		inner := newText(pools[0], "inside")
 		p := newText(pools[0], "abc")
 		p.Message.Inner = inner
-		p.Seal()
+		p.SetFields()
 		if p.Size != 14+20+8+3+20+8+6 {
 			t.Errorf("the packet has %d bytes", p.Size)
 		}
-		c := pools[to].Clone(p)
+		c := pools[to].ClonePacket(p)
 		in := c.Message.Inner
 		if in == inner || in.Size != inner.Size || string(in.Message.Body.(*text).b) != "inside" || in.Message == inner.Message {
 			t.Errorf("the copy carries %+v", in)
@@ -118,11 +118,11 @@ func TestInner(t *testing.T) {
 		pools[to].Free(c)
 		pools[to].Free(in)
 		pools[1].Free(p) // a stranger there
-		back := pools[1].Strangers(pools[0])
+		back := pools[1].TakeForeign(pools[0])
 		for x := back.Pop(); x != nil; x = back.Pop() {
 			pools[0].Free(x)
 		}
-		if a, b := pools[0].Live(), pools[1].Live(); a != 0 || b != 0 {
+		if a, b := pools[0].LivePackets(), pools[1].LivePackets(); a != 0 || b != 0 {
 			t.Errorf("copied into pool %d: %d and %d packets are not back", to, a, b)
 		}
 		if again := pools[0].NewMessage(textProtocol); again.Message.Inner != nil {

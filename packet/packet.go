@@ -71,7 +71,7 @@ const (
 
 	Protocol int32 = -3 // of a protocol that a system defines: has a Message
 
-	Train int32 = -4 // stands for several packets of a real program, see Pool.Split
+	Train int32 = -4 // stands for several packets of a real program, see Pool.SplitTrain
 )
 
 // Packet is one frame in the network. Exactly one holder owns it at a time (a queue,
@@ -106,7 +106,7 @@ type Packet struct {
 	Frame []byte
 	Piece Piece
 
-	Born    units.Time // when it entered the fabric
+	Created units.Time // when it entered the fabric
 	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16
@@ -214,7 +214,7 @@ func (p *Packet) MACs() (dst, src wire.MAC) {
 func (p *Packet) ToGroup() bool {
 	if p.Dest.IsByMAC() {
 		dst, _ := p.MACs()
-		return dst.Multicast()
+		return dst.IsMulticast()
 	}
 	return p.Dest == Flood
 }

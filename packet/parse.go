@@ -57,13 +57,13 @@ const mixer = 0x9e3779b97f4a7c15
 // FlowHash returns the hash of a flow, which every switch mixes with its own seed to
 // choose among equal paths. src and dst are IPv4 addresses or folds of longer ones.
 func FlowHash(src, dst uint64, proto uint8, srcPort, dstPort uint16) uint64 {
-	h := Mix(src*mixer ^ dst)
-	return Mix(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))
+	h := MixBits(src*mixer ^ dst)
+	return MixBits(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))
 }
 
-// Mix spreads every bit of x over the result: the finaliser of SplitMix64
+// MixBits spreads every bit of x over the result: the finaliser of SplitMix64
 // (Steele, Lea and Flood, OOPSLA 2014).
-func Mix(x uint64) uint64 {
+func MixBits(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

@@ -30,7 +30,7 @@ type Pool struct {
 	foreignPackets     []List // by the number of their home pool
 
 	// Render returns the complete wire bytes of a packet that HasBytes, made in buf
-	// unless Frame has them: for Materialise, for Clone if there are several pools,
+	// unless Frame has them: for MakeBytes, for ClonePacket if there are several pools,
 	// and for routers. If the packet's Size fits into buf, the result is in buf.
 	Render func(p *Packet, buf []byte) []byte
 
@@ -57,23 +57,23 @@ func NewTradingPools(n int) []*Pool {
 	return pools
 }
 
-// Strangers removes and returns the packets that l has freed and that came from the pool from.
-func (l *Pool) Strangers(from *Pool) List {
+// TakeForeign removes and returns the packets that l has freed and that came from the pool from.
+func (l *Pool) TakeForeign(from *Pool) List {
 	s := l.foreignPackets[from.number]
 	l.foreignPackets[from.number] = List{}
 	return s
 }
 
-// Live returns the number of packets taken from l and not yet returned to it. For
+// LivePackets returns the number of packets taken from l and not yet returned to it. For
 // trading pools, only the sum is meaningful.
-func (l *Pool) Live() int { return l.live }
+func (l *Pool) LivePackets() int { return l.live }
 
 // New returns a zeroed packet without wire bytes, for modelled traffic.
 func (l *Pool) New() *Packet {
 	if l.bare.n == 0 {
 		l.growBare()
 	}
-	p := l.bare.pop()
+	p := l.bare.popPacket()
 	*p = Packet{Flow: Real, home: l.number}
 	l.live++
 	return p
@@ -83,16 +83,16 @@ func (l *Pool) growBare() {
 	l.bare.used = true
 	ps := make([]Packet, chunk)
 	for i := range ps {
-		l.bare.push(&ps[i])
+		l.bare.pushPacket(&ps[i])
 	}
 }
 
-// Like returns a copy of a modelled packet, without zeroing it first.
-func (l *Pool) Like(template *Packet) *Packet {
+// CopyTemplate returns a copy of a modelled packet, without zeroing it first.
+func (l *Pool) CopyTemplate(template *Packet) *Packet {
 	if l.bare.n == 0 {
 		l.growBare()
 	}
-	p := l.bare.pop()
+	p := l.bare.popPacket()
 	*p = *template
 	p.home = l.number
 	l.live++
@@ -115,18 +115,18 @@ func (l *Pool) NewFrame(n int) *Packet {
 		mem := make([]byte, chunk*size)
 		for i := range ps {
 			ps[i].Frame = mem[i*size : (i+1)*size : (i+1)*size]
-			list.push(&ps[i])
+			list.pushPacket(&ps[i])
 		}
 	}
-	p := list.pop()
+	p := list.popPacket()
 	*p = Packet{Flow: Real, home: l.number, Frame: p.Frame[:n]}
 	l.live++
 	return p
 }
 
-// Clone returns a copy of p with its own bytes and RoCE; pieces of a super-packet
+// ClonePacket returns a copy of p with its own bytes and RoCE; pieces of a super-packet
 // share the super-packet.
-func (l *Pool) Clone(p *Packet) *Packet {
+func (l *Pool) ClonePacket(p *Packet) *Packet {
 	if p.Flow == NIC {
 		return l.cloneRoCE(p)
 	}
@@ -135,12 +135,12 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	}
 	if p.Piece.Of != nil && p.home != l.number {
 		// Only the pool that a super-packet came from counts its references.
-		c := l.Reframe(p)
+		c := l.RestoreFrame(p)
 		c.Frame = l.Render(p, c.Frame)
 		return c
 	}
 	if p.Frame == nil {
-		c := l.Like(p)
+		c := l.CopyTemplate(p)
 		c.Next = nil
 		if s := c.Piece.Of; s != nil {
 			s.refs++
@@ -155,10 +155,10 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	return c
 }
 
-// Reframe returns a packet with the fields of p, which is a piece of a super-packet, a NIC's
+// RestoreFrame returns a packet with the fields of p, which is a piece of a super-packet, a NIC's
 // packet or one with a Message. In place of that content it has its own Frame, of undefined
 // content, for the bytes.
-func (l *Pool) Reframe(p *Packet) *Packet {
+func (l *Pool) RestoreFrame(p *Packet) *Packet {
 	c := l.NewFrame(int(p.Size))
 	frame := c.Frame
 	*c = *p
@@ -167,11 +167,11 @@ func (l *Pool) Reframe(p *Packet) *Packet {
 	return c
 }
 
-// Materialise replaces p, which HasBytes, with a packet that has its complete wire
+// MakeBytes replaces p, which HasBytes, with a packet that has its complete wire
 // bytes in its own Frame. A NIC's packet then looks like one of a real program. It
 // needs Render.
-func (l *Pool) Materialise(p *Packet) *Packet {
-	c := l.Reframe(p)
+func (l *Pool) MakeBytes(p *Packet) *Packet {
+	c := l.RestoreFrame(p)
 	c.Frame = l.Render(p, c.Frame)
 	c.Sum = 0
 	l.Free(p)
@@ -190,27 +190,27 @@ func (l *Pool) Free(p *Packet) {
 	}
 	l.live--
 	if s := p.Piece.Of; s != nil {
-		l.Release(s)
+		l.ReleaseSuper(s)
 	}
-	l.shelf(p).push(p)
+	l.stackFor(p).pushPacket(p)
 }
 
 // DropFree releases the free packets and the memory attached to them. New ones are
 // allocated when needed.
 func (l *Pool) DropFree() {
-	l.shelves(func(_ uint64, s *stack) {
+	l.eachStack(func(_ uint64, s *stack) {
 		// Queues and rings may still point at packets that have left them. Those must
 		// not keep other memory alive.
 		for s.n > 0 {
-			*s.pop() = Packet{}
+			*s.popPacket() = Packet{}
 		}
 		*s = stack{}
 	})
 	l.supers = nil
 }
 
-// shelf returns the stack of free packets to which p belongs.
-func (l *Pool) shelf(p *Packet) *stack {
+// stackFor returns the stack of free packets to which p belongs.
+func (l *Pool) stackFor(p *Packet) *stack {
 	switch cap(p.Frame) {
 	case tinyFrame:
 		return &l.tiny

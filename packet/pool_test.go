@@ -80,7 +80,7 @@ func TestPool(t *testing.T) {
 			case len(live) == 0:
 			case op == 3:
 				p := live[rapid.IntRange(0, len(live)-1).Draw(t, "which")]
-				c := pool.Clone(p)
+				c := pool.ClonePacket(p)
 				if !bytes.Equal(c.Frame, p.Frame) {
 					t.Fatal("a clone has other bytes")
 				}
@@ -91,15 +91,15 @@ func TestPool(t *testing.T) {
 			default:
 				free(rapid.IntRange(0, len(live)-1).Draw(t, "which"))
 			}
-			if pool.Live() != len(live) {
-				t.Fatalf("%d packets are live, the pool counts %d", len(live), pool.Live())
+			if pool.LivePackets() != len(live) {
+				t.Fatalf("%d packets are live, the pool counts %d", len(live), pool.LivePackets())
 			}
 		}
 		for len(live) > 0 {
 			free(0)
 		}
-		if pool.Live() != 0 {
-			t.Fatalf("all are freed, the pool counts %d", pool.Live())
+		if pool.LivePackets() != 0 {
+			t.Fatalf("all are freed, the pool counts %d", pool.LivePackets())
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestClone(t *testing.T) {
 		p := pool.NewFrame(1514)
 		p.ID, p.Next, p.L3 = 7, pool.New(), wire.EthernetHeader
 		change(p)
-		c := pool.Clone(p)
+		c := pool.ClonePacket(p)
 		if c.ID != 7 || c.Next != nil || c.L3 != p.L3 || !bytes.Equal(c.Frame, p.Frame) || (c.Frame == nil) != (p.Frame == nil) {
 			t.Errorf("%s: the clone of %+v is %+v", name, p, c)
 		}
@@ -139,11 +139,11 @@ func TestFates(t *testing.T) {
 			t.Errorf("fates %d and %d are both called %q", f, other, f)
 		}
 		names[f.String()] = f
-		if (f.Text() == "") != (f == Fine) {
-			t.Errorf("%v is explained as %q", f, f.Text())
+		if (f.Description() == "") != (f == Fine) {
+			t.Errorf("%v is explained as %q", f, f.Description())
 		}
-		if want := f >= QueueFull && f != Credit; f.Dropped() != want {
-			t.Errorf("%v dropped: %v", f, f.Dropped())
+		if want := f >= QueueFull && f != Credit; f.IsDrop() != want {
+			t.Errorf("%v dropped: %v", f, f.IsDrop())
 		}
 	}
 }
@@ -159,35 +159,35 @@ func TestOnWire(t *testing.T) {
 	}
 }
 
-// TestStrangers: a packet freed by another pool returns to its own, with the
+// TestForeignPackets: a packet freed by another pool returns to its own, with the
 // super-packet that it is a piece of, and is not reused before.
-func TestStrangers(t *testing.T) {
+func TestForeignPackets(t *testing.T) {
 	pools := NewPools(2)
 	home, away := pools[0], pools[1]
 	s := home.NewSuper()
-	piece := home.Cut(s, 0, 0, 100)
-	home.Release(s)
+	piece := home.CutPiece(s, 0, 0, 100)
+	home.ReleaseSuper(s)
 	frame, bare, nic := home.NewFrame(60), home.New(), home.NewRoCE()
 	for _, p := range []*Packet{piece, frame, bare, nic} {
 		away.Free(p)
 	}
-	if home.Live() != 4 || home.Supers() != 1 || away.Live() != 0 {
-		t.Fatalf("%d live, %d supers; %d live away", home.Live(), home.Supers(), away.Live())
+	if home.LivePackets() != 4 || home.LiveSupers() != 1 || away.LivePackets() != 0 {
+		t.Fatalf("%d live, %d supers; %d live away", home.LivePackets(), home.LiveSupers(), away.LivePackets())
 	}
-	if l := home.Strangers(away); !l.Empty() {
+	if l := home.TakeForeign(away); !l.Empty() {
 		t.Error("the home pool has foreign packets")
 	}
-	l := away.Strangers(home)
+	l := away.TakeForeign(home)
 	for p := l.Pop(); p != nil; p = l.Pop() {
 		home.Free(p)
 	}
-	if home.Live() != 0 || home.Supers() != 0 {
-		t.Errorf("%d live, %d supers at the end", home.Live(), home.Supers())
+	if home.LivePackets() != 0 || home.LiveSupers() != 0 {
+		t.Errorf("%d live, %d supers at the end", home.LivePackets(), home.LiveSupers())
 	}
 	if again := home.NewRoCE(); again != nic {
 		t.Error("a NIC's packet is not used again")
 	}
-	if again := away.Strangers(home); !again.Empty() {
+	if again := away.TakeForeign(home); !again.Empty() {
 		t.Error("foreign packets are given twice")
 	}
 }
@@ -197,15 +197,15 @@ func TestCloneAway(t *testing.T) {
 	pools := NewPools(2)
 	pools[1].Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], "rendered"...) }
 	s := pools[0].NewSuper()
-	p := pools[0].Cut(s, 0, 3, 8)
+	p := pools[0].CutPiece(s, 0, 3, 8)
 	p.ID = 7
-	c := pools[1].Clone(p)
+	c := pools[1].ClonePacket(p)
 	if c.ID != 7 || string(c.Frame) != "rendered" || c.Piece.Of != nil {
 		t.Errorf("the clone is %+v", c)
 	}
 	pools[1].Free(c)
-	if pools[1].Live() != 0 {
-		t.Errorf("%d live", pools[1].Live())
+	if pools[1].LivePackets() != 0 {
+		t.Errorf("%d live", pools[1].LivePackets())
 	}
 }
 
@@ -218,18 +218,18 @@ func TestDropFree(t *testing.T) {
 	for _, p := range freed {
 		pool.Free(p)
 	}
-	pool.Release(pool.NewSuper())
+	pool.ReleaseSuper(pool.NewSuper())
 	pool.DropFree()
 	for i, p := range freed {
 		if p.Next != nil || p.Frame != nil || p.RoCE != nil {
 			t.Errorf("packet %d still carries something: %+v", i, p)
 		}
 	}
-	if pool.supers != nil || pool.Short() != 0 || pool.Live() != 1 || held.RoCE.Payload[0] != 1 {
-		t.Errorf("%d live, short of %b, the one that was lent is %+v", pool.Live(), pool.Short(), held)
+	if pool.supers != nil || pool.ScarceKinds() != 0 || pool.LivePackets() != 1 || held.RoCE.Payload[0] != 1 {
+		t.Errorf("%d live, short of %b, the one that was lent is %+v", pool.LivePackets(), pool.ScarceKinds(), held)
 	}
 	pool.Free(held)
-	if again := pool.NewRoCE(); again != held || pool.Live() != 1 {
+	if again := pool.NewRoCE(); again != held || pool.LivePackets() != 1 {
 		t.Error("a packet that comes back later is not used again")
 	}
 	if p := pool.NewRoCE(); p == freed[4] || p.RoCE == nil {

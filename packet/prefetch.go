@@ -19,5 +19,5 @@ const (
 // Prefetch asks the processor for a part of a packet. Of a packet without a RoCE it asks for some
 // memory behind it at most, which does no harm.
 func (p *Packet) Prefetch(part Part) {
-	prefetch.Bytes(unsafe.Pointer(p), uintptr(part))
+	prefetch.PrefetchBytes(unsafe.Pointer(p), uintptr(part))
 }

@@ -72,10 +72,10 @@ func (l *Pool) NewRoCE() *Packet {
 			p := &ps[i]
 			p.roce.Addresses = Nowhere
 			p.RoCE = &p.roce
-			l.nics.push(&p.Packet)
+			l.nics.pushPacket(&p.Packet)
 		}
 	}
-	p := l.nics.pop()
+	p := l.nics.popPacket()
 	r := p.RoCE
 	r.Payload, r.Length = r.Payload[:0], 0
 	*p = Packet{Flow: NIC, home: l.number, RoCE: r}
@@ -83,7 +83,7 @@ func (l *Pool) NewRoCE() *Packet {
 	return p
 }
 
-// cloneRoCE implements Clone for a packet of a NIC.
+// cloneRoCE implements ClonePacket for a packet of a NIC.
 func (l *Pool) cloneRoCE(p *Packet) *Packet {
 	c := l.NewRoCE()
 	r := c.RoCE

@@ -21,7 +21,7 @@ func TestCloneRoCE(t *testing.T) {
 		p.RoCE.Addresses = NewAddresses(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"))
 		p.DstPort = telemetry.Port
 		p.RoCE.Stack().Room = 5
-		c := pools[to].Clone(p)
+		c := pools[to].ClonePacket(p)
 		p.RoCE.Payload[0], p.RoCE.BTH.PSN, p.RoCE.Stack().Room = 9, 6, 3
 		r := c.RoCE
 		if c.ID != 7 || c.TOS != wire.ECT0 || c.Size != 1000 || c.Next != nil || c.Flow != NIC || r.BTH.PSN != 5 || r.BTH.Opcode != roce.WriteOnly ||
@@ -29,7 +29,7 @@ func TestCloneRoCE(t *testing.T) {
 			t.Errorf("the clone in pool %d is %+v, with %+v", to, c, r)
 		}
 		pools[to].Free(c)
-		if live := pools[to].Live(); live != 2-2*to {
+		if live := pools[to].LivePackets(); live != 2-2*to {
 			t.Errorf("%d live in pool %d", live, to)
 		}
 	}
@@ -41,11 +41,11 @@ func TestMaterialiseRoCE(t *testing.T) {
 	pool.Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], make([]byte, p.Size)...) }
 	p := pool.NewRoCE()
 	p.ID, p.Size, p.Trimmed, p.Whole = 7, 64, true, 4000
-	c := pool.Materialise(p)
+	c := pool.MakeBytes(p)
 	if c.Flow != Real || c.RoCE != nil || len(c.Frame) != 64 || c.ID != 7 || !c.Trimmed || !c.HasBytes() {
 		t.Errorf("%+v", c)
 	}
-	if pool.Live() != 1 || pool.NewRoCE() != p {
+	if pool.LivePackets() != 1 || pool.NewRoCE() != p {
 		t.Error("the packet did not go back to its pool")
 	}
 }
@@ -66,7 +66,7 @@ func TestRoCEDoesNotAllocate(t *testing.T) {
 	step := func() {
 		p := pool.NewRoCE()
 		p.RoCE.Payload = append(p.RoCE.Payload, payload...)
-		c := pool.Clone(p)
+		c := pool.ClonePacket(p)
 		pool.Free(p)
 		pool.Free(c)
 	}

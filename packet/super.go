@@ -28,8 +28,8 @@ type Super struct {
 	next *Super
 }
 
-// Room returns the memory for Data.
-func (s *Super) Room() []byte { return s.room[:] }
+// DataRoom returns the memory for Data.
+func (s *Super) DataRoom() []byte { return s.room[:] }
 
 // Piece is a packet's place in the Super that it was cut from.
 type Piece struct {
@@ -52,9 +52,9 @@ func (l *Pool) NewSuper() *Super {
 	return s
 }
 
-// Cut returns a packet that is a piece of s and holds a reference to it. The caller
+// CutPiece returns a packet that is a piece of s and holds a reference to it. The caller
 // fills in the other fields.
-func (l *Pool) Cut(s *Super, offset uint32, index uint16, size units.Bytes) *Packet {
+func (l *Pool) CutPiece(s *Super, offset uint32, index uint16, size units.Bytes) *Packet {
 	p := l.New()
 	s.refs++
 	p.Piece = Piece{Of: s, Offset: offset, Index: index}
@@ -62,13 +62,13 @@ func (l *Pool) Cut(s *Super, offset uint32, index uint16, size units.Bytes) *Pac
 	return p
 }
 
-// Release releases one reference to s.
-func (l *Pool) Release(s *Super) {
+// ReleaseSuper releases one reference to s.
+func (l *Pool) ReleaseSuper(s *Super) {
 	if s.refs--; s.refs == 0 {
 		s.next, l.supers = l.supers, s
 		l.superLive--
 	}
 }
 
-// Supers returns how many super-packets are in use.
-func (l *Pool) Supers() int { return l.superLive }
+// LiveSupers returns how many super-packets are in use.
+func (l *Pool) LiveSupers() int { return l.superLive }

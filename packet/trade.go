@@ -7,13 +7,13 @@ type stack struct {
 	used  bool // some had to be allocated
 }
 
-func (s *stack) push(p *Packet) {
+func (s *stack) pushPacket(p *Packet) {
 	p.Next, s.first = s.first, p
 	s.n++
 }
 
-// pop removes the packet that was freed last. The stack must not be empty.
-func (s *stack) pop() *Packet {
+// popPacket removes the packet that was freed last. The stack must not be empty.
+func (s *stack) popPacket() *Packet {
 	p := s.first
 	s.first = p.Next
 	s.n--
@@ -28,8 +28,8 @@ const (
 	manyPackets = 3 * chunk
 )
 
-// shelves calls f for each kind of packet, with its bit.
-func (l *Pool) shelves(f func(bit uint64, s *stack)) {
+// eachStack calls f for each kind of packet, with its bit.
+func (l *Pool) eachStack(f func(bit uint64, s *stack)) {
 	bit := uint64(1)
 	for _, s := range []*stack{&l.bare, &l.nics, &l.tiny, &l.small, &l.large} {
 		f(bit, s)
@@ -41,9 +41,9 @@ func (l *Pool) shelves(f func(bit uint64, s *stack)) {
 	}
 }
 
-// Short returns the kinds that l uses and has few of, a bit each.
-func (l *Pool) Short() (kinds uint64) {
-	l.shelves(func(bit uint64, s *stack) {
+// ScarceKinds returns the kinds that l uses and has few of, a bit each.
+func (l *Pool) ScarceKinds() (kinds uint64) {
+	l.eachStack(func(bit uint64, s *stack) {
 		if s.used && s.n < fewPackets {
 			kinds |= bit
 		}
@@ -51,22 +51,22 @@ func (l *Pool) Short() (kinds uint64) {
 	return kinds
 }
 
-// Spare returns packets of kinds that l has many of, for the pool of another worker.
-func (l *Pool) Spare(kinds uint64) (all List) {
-	l.shelves(func(bit uint64, s *stack) {
+// SparePackets returns packets of kinds that l has many of, for the pool of another worker.
+func (l *Pool) SparePackets(kinds uint64) (all List) {
+	l.eachStack(func(bit uint64, s *stack) {
 		if kinds&bit == 0 || s.n < manyPackets {
 			return
 		}
 		for range chunk {
-			all.Push(s.pop())
+			all.Push(s.popPacket())
 		}
 	})
 	return all
 }
 
-// Adopt takes the packets that another pool has spared, and empties gift.
-func (l *Pool) Adopt(gift *List) {
-	for p := gift.Pop(); p != nil; p = gift.Pop() {
-		l.shelf(p).push(p)
+// AdoptPackets takes the packets that another pool has spared, and empties gift.
+func (l *Pool) AdoptPackets(spares *List) {
+	for p := spares.Pop(); p != nil; p = spares.Pop() {
+		l.stackFor(p).pushPacket(p)
 	}
 }

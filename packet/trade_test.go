@@ -16,25 +16,25 @@ func TestTrade(t *testing.T) {
 			to.Free(f())
 		}
 	}
-	if from.Live()+to.Live() != 0 {
-		t.Errorf("%d and %d live", from.Live(), to.Live())
+	if from.LivePackets()+to.LivePackets() != 0 {
+		t.Errorf("%d and %d live", from.LivePackets(), to.LivePackets())
 	}
 	// The first pool has used up whole chunks and has nothing left.
-	short := from.Short()
-	if short != 1|2|4|8|16 || to.Short() != 0 {
-		t.Fatalf("short of %b and %b", short, to.Short())
+	short := from.ScarceKinds()
+	if short != 1|2|4|8|16 || to.ScarceKinds() != 0 {
+		t.Fatalf("short of %b and %b", short, to.ScarceKinds())
 	}
-	gift := to.Spare(short)
+	spares := to.SparePackets(short)
 	n := 0
-	for p := gift.First(); p != nil; p = p.Next {
+	for p := spares.First(); p != nil; p = p.Next {
 		n++
 	}
 	if n != 5*chunk {
 		t.Errorf("%d packets for 5 kinds", n)
 	}
-	from.Adopt(&gift)
-	if !gift.Empty() || from.Short() != 0 {
-		t.Errorf("short of %b afterwards", from.Short())
+	from.AdoptPackets(&spares)
+	if !spares.Empty() || from.ScarceKinds() != 0 {
+		t.Errorf("short of %b afterwards", from.ScarceKinds())
 	}
 	for what, f := range kinds {
 		p := f()
@@ -43,7 +43,7 @@ func TestTrade(t *testing.T) {
 		}
 	}
 	// A pool does not give away packets that it needs itself.
-	if some := from.Spare(short); !some.Empty() {
+	if some := from.SparePackets(short); !some.Empty() {
 		t.Error("it has given of the little that it had")
 	}
 }

@@ -8,20 +8,20 @@ package packet
 // queue or on a link. Code that cannot treat all of its packets alike replaces it with them
 // (Split).
 
-// Count returns the number of packets that p stands for: 1 unless it is a Train.
-func (p *Packet) Count() int {
+// PacketCount returns the number of packets that p stands for: 1 unless it is a Train.
+func (p *Packet) PacketCount() int {
 	if p.Flow != Train {
 		return 1
 	}
 	return int(p.Piece.More) + 1
 }
 
-// Split frees a Train of l and calls f with each of its packets in order, which f owns.
-func (l *Pool) Split(train *Packet, f func(*Packet)) {
+// SplitTrain frees a Train of l and calls f with each of its packets in order, which f owns.
+func (l *Pool) SplitTrain(train *Packet, f func(*Packet)) {
 	s := train.Piece.Of
 	payload := uint32(train.Size) - uint32(s.Payload)
-	for i := range train.Count() {
-		p := l.Like(train)
+	for i := range train.PacketCount() {
+		p := l.CopyTemplate(train)
 		s.refs++
 		p.Next, p.Flow = nil, Real
 		p.ID += uint64(i)

@@ -44,8 +44,8 @@ func (a *Agenda) Set(i int, at units.Time) {
 	}
 }
 
-// Lower sets the time of thing i unless it has an earlier one.
-func (a *Agenda) Lower(i int, at units.Time) {
+// LowerTime sets the time of thing i unless it has an earlier one.
+func (a *Agenda) LowerTime(i int, at units.Time) {
 	for _, level := range a.levels {
 		if level[i] <= at {
 			return
@@ -55,15 +55,15 @@ func (a *Agenda) Lower(i int, at units.Time) {
 	}
 }
 
-// First returns the earliest of all times.
-func (a *Agenda) First() units.Time {
+// FirstTime returns the earliest of all times.
+func (a *Agenda) FirstTime() units.Time {
 	b := (*[8]units.Time)(a.levels[len(a.levels)-1])
 	return min(b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7])
 }
 
-// Due returns the first thing, starting at number from, whose time is limit or before; -1
+// NextDue returns the first thing, starting at number from, whose time is limit or before; -1
 // when there is none.
-func (a *Agenda) Due(from int, limit units.Time) int {
+func (a *Agenda) NextDue(from int, limit units.Time) int {
 	i, l := from, 0
 	for l < len(a.levels) {
 		level := a.levels[l]

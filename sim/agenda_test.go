@@ -23,15 +23,15 @@ func TestAgenda(t *testing.T) {
 				a.Set(i, units.Time(at))
 				list[i] = units.Time(at)
 			} else {
-				a.Lower(i, units.Time(at))
+				a.LowerTime(i, units.Time(at))
 				list[i] = min(list[i], units.Time(at))
 			}
 			first := units.Never
 			for _, x := range list {
 				first = min(first, x)
 			}
-			if a.First() != first {
-				t.Fatalf("the first is at %d, want %d", a.First(), first)
+			if a.FirstTime() != first {
+				t.Fatalf("the first is at %d, want %d", a.FirstTime(), first)
 			}
 			from, limit := rapid.IntRange(0, n).Draw(t, "from"), units.Time(rapid.Int64Range(0, 10).Draw(t, "limit"))
 			want := -1
@@ -40,7 +40,7 @@ func TestAgenda(t *testing.T) {
 					want = k
 				}
 			}
-			if got := a.Due(from, limit); got != want {
+			if got := a.NextDue(from, limit); got != want {
 				t.Fatalf("due from %d by %d: %d, want %d of %v", from, limit, got, want, list)
 			}
 		}

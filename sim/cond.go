@@ -25,8 +25,8 @@ func (c *Cond) Wait(p *Process, timeout units.Time) bool {
 	p.mustRun()
 	p.cond, p.signalled = c, false
 	c.waiting = append(c.waiting, p)
-	p.all.schedule(p, p.all.after(timeout))
-	p.park()
+	p.all.scheduleTurn(p, p.all.timeAfter(timeout))
+	p.parkProcess()
 	return p.signalled
 }
 
@@ -55,7 +55,7 @@ func (c *Cond) Broadcast() {
 // goOn ends the wait of a process.
 func (p *Process) goOn() {
 	p.signalled = true
-	p.all.schedule(p, p.all.engine.now)
+	p.all.scheduleTurn(p, p.all.engine.now)
 }
 
 // leaveCond ends a wait, if the process is in one.

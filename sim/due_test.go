@@ -34,9 +34,9 @@ func TestDue(t *testing.T) {
 			}
 			want := units.Never
 			for _, x := range timers {
-				want = min(want, x.Due())
+				want = min(want, x.DueTime())
 			}
-			if got := asked.Due(); got != want {
+			if got := asked.NextDue(); got != want {
 				t.Fatalf("due %v, want %v", got, want)
 			}
 		}

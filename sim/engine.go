@@ -81,25 +81,25 @@ func (t Timer) Arm(at units.Time) {
 	// So postponing a deadline costs nothing.
 	if at < s.queued {
 		s.queued = at
-		e.queue.push(entry{at, uint64(t.id)})
+		e.queue.pushEntry(entry{at, uint64(t.id)})
 	}
 }
 
 // Disarm keeps the timer from firing until it is armed again.
 func (t Timer) Disarm() { t.engine.sources[t.id].due = units.Never }
 
-// Due returns when the timer will fire, units.Never when it is disarmed.
-func (t Timer) Due() units.Time { return t.engine.sources[t.id].due }
+// DueTime returns when the timer will fire, units.Never when it is disarmed.
+func (t Timer) DueTime() units.Time { return t.engine.sources[t.id].due }
 
 // Now returns the time of the event being handled, or of the last one.
 func (e *Engine) Now() units.Time { return e.now }
 
-// Fired returns the number of events handled so far.
-func (e *Engine) Fired() uint64 { return e.fired }
+// FiredEvents returns the number of events handled so far.
+func (e *Engine) FiredEvents() uint64 { return e.fired }
 
-// Advance moves the engine's time forward to t, for example when input from outside
+// AdvanceTo moves the engine's time forward to t, for example when input from outside
 // arrives at t; events due before t must have been run.
-func (e *Engine) Advance(t units.Time) {
+func (e *Engine) AdvanceTo(t units.Time) {
 	if t > e.now {
 		e.now = t
 	}
@@ -107,13 +107,13 @@ func (e *Engine) Advance(t units.Time) {
 
 // Next returns the time of the earliest event, units.Never when there is none. It
 // may be early: an entry whose timer was disarmed still counts.
-func (e *Engine) Next() units.Time { return e.queue.top().at }
+func (e *Engine) Next() units.Time { return e.queue.topEntry().at }
 
 // RunTo fires the timers due before at and, at that time, those registered before
 // the timer fence. It leaves the engine at the point where fence would fire.
 func (e *Engine) RunTo(at units.Time, fence Timer) {
 	e.Run(at-1, math.MaxInt)
-	for e.Due() == at && e.queue.top().id < uint64(fence.id) {
+	for e.NextDue() == at && e.queue.topEntry().id < uint64(fence.id) {
 		e.Run(at, 1)
 	}
 }
@@ -132,13 +132,13 @@ func (e *Engine) Run(limit units.Time, max int) int {
 		s := &e.sources[first.id]
 		switch {
 		case first.at != s.queued: // stale
-			q.pop()
+			q.popEntry()
 		case s.due == units.Never:
 			s.queued = units.Never
-			q.pop()
+			q.popEntry()
 		case s.due > first.at: // the deadline has moved
 			s.queued = s.due
-			q.replace(entry{s.due, first.id})
+			q.replaceTop(entry{s.due, first.id})
 		default:
 			s.due, s.queued = units.Never, units.Never
 			e.now = first.at
@@ -146,7 +146,7 @@ func (e *Engine) Run(limit units.Time, max int) int {
 			s.handler.Fire(first.at)
 			if q.hole {
 				q.hole = false
-				q.pop()
+				q.popEntry()
 			}
 			n++
 		}

@@ -13,20 +13,20 @@ type entry struct {
 	id uint64
 }
 
-// before returns 1 when a comes before b and 0 otherwise, computed without a branch:
+// isBefore returns 1 when a comes before b and 0 otherwise, computed without a branch:
 // which of two events is earlier is practically random, and a misprediction costs
 // more than the comparison. Times are never negative.
-func (a entry) before(b entry) int {
+func (a entry) isBefore(b entry) int {
 	_, borrow := bits.Sub64(a.id, b.id, 0)
 	_, borrow = bits.Sub64(uint64(a.at), uint64(b.at), borrow)
 	return int(borrow)
 }
 
-// earlier returns the earlier of two entries with its index. It selects with masks:
+// earlierEntry returns the earlier of two entries with its index. It selects with masks:
 // selecting an index by comparison would require loading the entry again after the
 // comparison.
-func earlier(a, b entry, ia, ib int) (entry, int) {
-	m := -b.before(a)
+func earlierEntry(a, b entry, ia, ib int) (entry, int) {
+	m := -b.isBefore(a)
 	return entry{a.at ^ (a.at^b.at)&units.Time(m), a.id ^ (a.id^b.id)&uint64(m)}, ia ^ (ia^ib)&m
 }
 
@@ -45,21 +45,21 @@ type heap struct {
 	hole bool // the root has been taken: the next push may take its place
 }
 
-// top returns the earliest entry, end when there is none.
-func (h *heap) top() entry {
+// topEntry returns the earliest entry, end when there is none.
+func (h *heap) topEntry() entry {
 	if h.n == 0 {
 		return end
 	}
 	return h.a[root]
 }
 
-// push adds x. While the root is a hole, x takes its place: since most events cause
+// pushEntry adds x. While the root is a hole, x takes its place: since most events cause
 // one other event, this saves moving an entry from the end to the root and sinking
 // it.
-func (h *heap) push(x entry) {
+func (h *heap) pushEntry(x entry) {
 	if h.hole {
 		h.hole = false
-		h.replace(x)
+		h.replaceTop(x)
 		return
 	}
 	i := root + h.n
@@ -69,7 +69,7 @@ func (h *heap) push(x entry) {
 	}
 	for i > root {
 		p := i/4 + 2
-		if x.before(h.a[p]) == 0 {
+		if x.isBefore(h.a[p]) == 0 {
 			break
 		}
 		h.a[i] = h.a[p]
@@ -82,23 +82,23 @@ func (h *heap) push(x entry) {
 func (h *heap) siftHole() {
 	if h.hole {
 		h.hole = false
-		h.pop()
+		h.popEntry()
 	}
 }
 
-// pop removes the root.
-func (h *heap) pop() {
+// popEntry removes the root.
+func (h *heap) popEntry() {
 	h.n--
 	last := root + h.n
 	x := h.a[last]
 	h.a[last] = end
 	if h.n > 0 {
-		h.replace(x)
+		h.replaceTop(x)
 	}
 }
 
-// replace puts x in the root's place and lets it sink.
-func (h *heap) replace(x entry) {
+// replaceTop puts x in the root's place and lets it sink.
+func (h *heap) replaceTop(x entry) {
 	a, i := h.a, root
 	for {
 		c := 4 * (i - 2)
@@ -106,13 +106,13 @@ func (h *heap) replace(x entry) {
 			break
 		}
 		g := (*[4]entry)(a[c:])
-		left, l := earlier(g[0], g[1], 0, 1)
-		right, r := earlier(g[2], g[3], 2, 3)
-		least, m := earlier(left, right, l, r)
-		if least.before(x) == 0 {
+		left, l := earlierEntry(g[0], g[1], 0, 1)
+		right, r := earlierEntry(g[2], g[3], 2, 3)
+		earliest, m := earlierEntry(left, right, l, r)
+		if earliest.isBefore(x) == 0 {
 			break
 		}
-		a[i] = least
+		a[i] = earliest
 		i = c + m
 	}
 	a[i] = x

@@ -20,7 +20,7 @@ import (
 //
 // A process has its own goroutine, but runs only while the engine's goroutine is
 // suspended, so it may use everything that belongs to the engine without a lock. It
-// must not call Engine.Run, nor block in anything but Sleep, Until and Cond.Wait:
+// must not call Engine.Run, nor block in anything but Sleep, SleepUntil and Cond.Wait:
 // the engine would block with it.
 //
 // Starting, and resuming after a sleep or a wait, is an event of the engine. At one
@@ -110,7 +110,7 @@ func (e *Engine) Go(name string, f func(p *Process)) *Process {
 	s := e.processes
 	p := &Process{name: name, all: s, f: f, place: -1}
 	p.live = s.live.PushBack(p)
-	s.schedule(p, e.now)
+	s.scheduleTurn(p, e.now)
 	return p
 }
 
@@ -141,13 +141,13 @@ func (p *Process) Err() error { return p.err }
 // Sleep(0) lets the rest of this instant happen. A negative d counts as 0;
 // units.Never, or a sum that overflows an int64, sleeps for ever. Only the process
 // itself may call it.
-func (p *Process) Sleep(d units.Time) { p.Until(p.all.after(d)) }
+func (p *Process) Sleep(d units.Time) { p.SleepUntil(p.all.timeAfter(d)) }
 
-// Until sleeps until t, like Sleep. A time in the past means now.
-func (p *Process) Until(t units.Time) {
+// SleepUntil sleeps until t, like Sleep. A time in the past means now.
+func (p *Process) SleepUntil(t units.Time) {
 	p.mustRun()
-	p.all.schedule(p, t)
-	p.park()
+	p.all.scheduleTurn(p, t)
+	p.parkProcess()
 }
 
 // Stop ends the process. If it sleeps or waits, its deferred functions run before
@@ -170,13 +170,13 @@ func (p *Process) Stop() {
 	if was == running {
 		return
 	}
-	p.all.unschedule(p)
+	p.all.cancelTurn(p)
 	p.leaveCond()
 	if was == begins {
-		p.end(ErrStopped)
+		p.endProcess(ErrStopped)
 		return
 	}
-	p.resume()
+	p.resumeProcess()
 }
 
 // stopSign is the panic value of a process that is being stopped.
@@ -192,17 +192,17 @@ func (p *Process) mustRun() {
 	}
 }
 
-// park returns the turn to the engine until the process resumes.
-func (p *Process) park() {
+// parkProcess returns the turn to the engine until the process resumes.
+func (p *Process) parkProcess() {
 	p.state = parked
 	if !p.yield(struct{}{}) {
 		panic(stopSign{})
 	}
 }
 
-// resume gives the process its turn, to end itself if it is being stopped, and
+// resumeProcess gives the process its turn, to end itself if it is being stopped, and
 // panics if the process has panicked.
-func (p *Process) resume() {
+func (p *Process) resumeProcess() {
 	s := p.all
 	above := s.running // not nil when one process stops another
 	s.running = p
@@ -210,7 +210,7 @@ func (p *Process) resume() {
 	if p.state == begins {
 		// Not earlier, because the coroutine belongs to the thread on which it is
 		// made, if that is locked.
-		p.next, p.stop = iter.Pull(p.run)
+		p.next, p.stop = iter.Pull(p.iterate)
 	}
 	p.state = running
 	if p.stopping {
@@ -223,8 +223,8 @@ func (p *Process) resume() {
 	}
 }
 
-// run is the process as an iterator: it yields where the process parks.
-func (p *Process) run(yield func(struct{}) bool) {
+// iterate is the process as an iterator: it yields where the process parks.
+func (p *Process) iterate(yield func(struct{}) bool) {
 	p.yield = yield
 	returned := false
 	defer func() {
@@ -233,19 +233,19 @@ func (p *Process) run(yield func(struct{}) bool) {
 		_, told := v.(stopSign)
 		switch {
 		case v != nil && !told:
-			p.end(&PanicError{p.name, v, debug.Stack()})
+			p.endProcess(&PanicError{p.name, v, debug.Stack()})
 		case returned && !p.stopping:
-			p.end(nil)
+			p.endProcess(nil)
 		default:
-			p.end(ErrStopped)
+			p.endProcess(ErrStopped)
 		}
 	}()
 	p.f(p)
 	returned = true
 }
 
-// end marks the process as ended and releases what it holds.
-func (p *Process) end(err error) {
+// endProcess marks the process as ended and releases what it holds.
+func (p *Process) endProcess(err error) {
 	p.state, p.err = ended, err
 	p.all.live.Remove(p.live)
 	p.f, p.live, p.next, p.stop, p.yield = nil, nil, nil, nil, nil

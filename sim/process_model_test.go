@@ -29,8 +29,8 @@ func drawProgram(t *rapid.T) []step {
 	}), 0, 8).Draw(t, "program")
 }
 
-// most is the maximum number of processes that a run of random programs may start.
-const most = 30
+// maxSteps is the maximum number of processes that a run of random programs may start.
+const maxSteps = 30
 
 // world is the environment of random programs: an engine, or a model of it.
 type world interface {
@@ -53,7 +53,7 @@ func act(w world, s step, programs [][]step) {
 	case "arm":
 		w.arm(s.n%handlers, w.now()+max(s.t, 0))
 	case "go":
-		if w.started() < most {
+		if w.started() < maxSteps {
 			w.start(programs[s.n%len(programs)])
 		}
 	case "stop":
@@ -109,7 +109,7 @@ func (w *real) start(program []step) {
 				p.Sleep(s.t)
 				w.note("%d has slept", id)
 			case "until":
-				p.Until(s.t)
+				p.SleepUntil(s.t)
 				w.note("%d goes on", id)
 			case "wait":
 				w.note("%d has waited: %v", id, w.conds[s.n%conds].Wait(p, s.t))
@@ -337,8 +337,8 @@ func TestProcessesAgainstModel(t *testing.T) {
 				t.Errorf("%d processes still wait on condition %d", n, c)
 			}
 		}
-		if due := slices.Min(want.handlers[:]); got.e.Due() != due {
-			t.Errorf("due %v, want %v", got.e.Due(), due)
+		if due := slices.Min(want.handlers[:]); got.e.NextDue() != due {
+			t.Errorf("due %v, want %v", got.e.NextDue(), due)
 		}
 	})
 }
@@ -366,11 +366,11 @@ func TestProcessesInShards(t *testing.T) {
 		}
 		const limit = 50
 		together.Run(limit, 1_000_000)
-		together.Advance(limit)
+		together.AdvanceTo(limit)
 		together.StopProcesses()
 		for i, w := range own {
 			w.e.Run(limit, 1_000_000)
-			w.e.Advance(limit)
+			w.e.AdvanceTo(limit)
 			w.e.StopProcesses()
 			if !slices.Equal(w.log, one[i].log) {
 				t.Fatalf("group %d alone:\n%q\nwith others:\n%q", i, w.log, one[i].log)

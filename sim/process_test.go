@@ -19,11 +19,11 @@ func runAll(e *Engine) { e.Run(units.Never-1, math.MaxInt) }
 // TestProcessBeginsByAnEvent: a process does not begin inside Go, but at the same instant.
 func TestProcessBeginsByAnEvent(t *testing.T) {
 	var e Engine
-	e.Advance(7)
+	e.AdvanceTo(7)
 	began := units.Never
 	p := e.Go("p", func(p *Process) { began = p.Now() })
-	if began != units.Never || p.Done() || e.Due() != 7 {
-		t.Fatalf("began at %v inside Go, done %v, due %v", began, p.Done(), e.Due())
+	if began != units.Never || p.Done() || e.NextDue() != 7 {
+		t.Fatalf("began at %v inside Go, done %v, due %v", began, p.Done(), e.NextDue())
 	}
 	if n := e.Run(7, 10); n != 1 || began != 7 || !p.Done() || p.Err() != nil || p.Name() != "p" {
 		t.Errorf("%d events, %q began at %v, done %v: %v", n, p.Name(), began, p.Done(), p.Err())
@@ -51,10 +51,10 @@ func TestProcessesAtOneInstant(t *testing.T) {
 		early.Arm(10)
 		p.Sleep(5)
 		e.Go("c", func(p *Process) {
-			p.Until(10)
+			p.SleepUntil(10)
 			note("c")
 		})
-		p.Until(3) // in the past, so it means now
+		p.SleepUntil(3) // in the past, so it means now
 		note("b")
 		p.Sleep(5)
 		note("b")
@@ -178,7 +178,7 @@ func TestStop(t *testing.T) {
 		}),
 	} {
 		e.Run(10, 1)
-		e.Advance(10)
+		e.AdvanceTo(10)
 		p.Stop()
 		if !p.Done() || p.Err() != ErrStopped {
 			t.Errorf("%s: done %v, %v", p.Name(), p.Done(), p.Err())
@@ -200,8 +200,8 @@ func TestStop(t *testing.T) {
 	if !slices.Equal(log, want) {
 		t.Errorf("%q, want %q", log, want)
 	}
-	if e.Due() != units.Never || len(cond.waiting) > 0 || e.processes.live.Len() > 0 {
-		t.Errorf("due %v, %d wait, %d live", e.Due(), len(cond.waiting), e.processes.live.Len())
+	if e.NextDue() != units.Never || len(cond.waiting) > 0 || e.processes.live.Len() > 0 {
+		t.Errorf("due %v, %d wait, %d live", e.NextDue(), len(cond.waiting), e.processes.live.Len())
 	}
 }
 
@@ -239,8 +239,8 @@ func TestStopProcesses(t *testing.T) {
 	if want := []string{"b", "a", "e", "d", "c again", "c"}; !slices.Equal(log, want) {
 		t.Errorf("%q, want %q", log, want)
 	}
-	if n := e.processes.live.Len(); n > 0 || e.Now() != 10 || e.Due() != units.Never {
-		t.Errorf("%d processes live at %v, due %v", n, e.Now(), e.Due())
+	if n := e.processes.live.Len(); n > 0 || e.Now() != 10 || e.NextDue() != units.Never {
+		t.Errorf("%d processes live at %v, due %v", n, e.Now(), e.NextDue())
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		t.Errorf("%d goroutines, %d before", n, before)
@@ -305,8 +305,8 @@ func TestProcessPanics(t *testing.T) {
 		t.Error("the other has ended")
 	}
 	e.StopProcesses()
-	if !other.Done() || e.Due() != units.Never {
-		t.Errorf("the other has ended: %v; due %v", other.Done(), e.Due())
+	if !other.Done() || e.NextDue() != units.Never {
+		t.Errorf("the other has ended: %v; due %v", other.Done(), e.NextDue())
 	}
 }
 
@@ -335,7 +335,7 @@ func TestOnlyItself(t *testing.T) {
 	e.Run(0, 10)
 	for name, f := range map[string]func(){
 		"Sleep": func() { a.Sleep(1) },
-		"Until": func() { a.Until(1) },
+		"Until": func() { a.SleepUntil(1) },
 		"Wait":  func() { cond.Wait(a, 1) },
 	} {
 		if v := panicOf(f); !strings.Contains(fmt.Sprint(v), `process "a" itself`) {

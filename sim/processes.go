@@ -31,19 +31,19 @@ func (s *processes) Fire(units.Time) {
 	returned := false
 	defer func() {
 		s.firing = false
-		s.arm()
+		s.armTimer()
 		if !returned { // a panic: code that recovers it may run the engine again
 			s.engine.queue.siftHole()
 		}
 	}()
 	p := stdheap.Pop(&s.queue).(*Process)
 	p.leaveCond() // its timeout has passed
-	p.resume()
+	p.resumeProcess()
 	returned = true
 }
 
-// after returns the time d from now.
-func (s *processes) after(d units.Time) units.Time {
+// timeAfter returns the time d from now.
+func (s *processes) timeAfter(d units.Time) units.Time {
 	now := s.engine.now
 	if d > units.Never-now {
 		return units.Never
@@ -51,9 +51,9 @@ func (s *processes) after(d units.Time) units.Time {
 	return now + max(d, 0)
 }
 
-// schedule gives p a turn at a time, in place of its previous turn, after all turns
+// scheduleTurn gives p a turn at a time, in place of its previous turn, after all turns
 // due at the same time.
-func (s *processes) schedule(p *Process, at units.Time) {
+func (s *processes) scheduleTurn(p *Process, at units.Time) {
 	s.count++
 	p.at, p.turn = max(at, s.engine.now), s.count
 	switch {
@@ -62,20 +62,20 @@ func (s *processes) schedule(p *Process, at units.Time) {
 	case at != units.Never:
 		stdheap.Push(&s.queue, p)
 	}
-	s.arm()
+	s.armTimer()
 }
 
-// unschedule removes the turn of p, if any.
-func (s *processes) unschedule(p *Process) {
+// cancelTurn removes the turn of p, if any.
+func (s *processes) cancelTurn(p *Process) {
 	if p.place >= 0 {
 		stdheap.Remove(&s.queue, p.place)
-		s.arm()
+		s.armTimer()
 	}
 }
 
-// arm sets the timer to the next turn. While a process has its turn, the timer is
+// armTimer sets the timer to the next turn. While a process has its turn, the timer is
 // not touched: the next turn is known only afterwards.
-func (s *processes) arm() {
+func (s *processes) armTimer() {
 	switch {
 	case s.firing:
 	case len(s.queue) == 0:
@@ -88,7 +88,7 @@ func (s *processes) arm() {
 // giveWay gives the place of the processes' timer to a later handler h, and takes
 // the place of t, which is the last.
 func (s *processes) giveWay(t Timer, h Handler) Timer {
-	e, mine, due := s.engine, s.timer, s.timer.Due()
+	e, mine, due := s.engine, s.timer, s.timer.DueTime()
 	// Heap entries with the old place are stale now, and harmless if the handler is
 	// armed for the same time.
 	e.sources[mine.id] = source{handler: h, due: units.Never, queued: units.Never}

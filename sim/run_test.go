@@ -12,14 +12,14 @@ func TestPastMeansNow(t *testing.T) {
 	var e Engine
 	var log []fired
 	timer := e.NewTimer(&recorder{name: 1, log: &log})
-	e.Advance(100)
-	e.Advance(50)
+	e.AdvanceTo(100)
+	e.AdvanceTo(50)
 	if e.Now() != 100 {
 		t.Fatalf("advanced to 100 and then 50, now %v", e.Now())
 	}
 	timer.Arm(30)
-	if timer.Due() != 100 {
-		t.Errorf("armed for the past, due %v; want 100ps", timer.Due())
+	if timer.DueTime() != 100 {
+		t.Errorf("armed for the past, due %v; want 100ps", timer.DueTime())
 	}
 	e.Run(units.Never-1, 10)
 	if want := []fired{{100, 1}}; !slices.Equal(log, want) {
@@ -34,14 +34,14 @@ func TestDisarmed(t *testing.T) {
 	timer := e.NewTimer(&recorder{name: 1, log: &log})
 	timer.Arm(10)
 	timer.Disarm()
-	if timer.Due() != units.Never {
-		t.Errorf("disarmed, due %v", timer.Due())
+	if timer.DueTime() != units.Never {
+		t.Errorf("disarmed, due %v", timer.DueTime())
 	}
-	if n := e.Run(units.Never-1, 10); n != 0 || len(log) != 0 || e.Fired() != 0 || e.Next() != units.Never {
+	if n := e.Run(units.Never-1, 10); n != 0 || len(log) != 0 || e.FiredEvents() != 0 || e.Next() != units.Never {
 		t.Errorf("fired %d %v, next %v; want nothing", n, log, e.Next())
 	}
 	timer.Arm(20)
-	if n := e.Run(units.Never-1, 10); n != 1 || e.Fired() != 1 || e.Now() != 20 {
+	if n := e.Run(units.Never-1, 10); n != 1 || e.FiredEvents() != 1 || e.Now() != 20 {
 		t.Errorf("armed again: fired %d at %v, want 1 at 20ps", n, e.Now())
 	}
 }

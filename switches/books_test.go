@@ -56,36 +56,38 @@ func (b *books) act(p *packet.Packet) packet.Fate {
 	return b.judge(p)
 }
 
-func (b *books) Enqueue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+func (b *books) OnEnqueue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	b.check(fmt.Sprint("enqueue ", p.ID), q)
 	if _, ok := b.inbox[p.ID]; ok {
 		b.t.Fatalf("packet %d joins twice", p.ID)
 	}
 	fate := b.act(p)
-	if !fate.Dropped() {
+	if !fate.IsDrop() {
 		b.inbox[p.ID] = p.Size
 		b.bytes += p.Size
 	}
 	return fate
 }
 
-func (b *books) Dequeue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+func (b *books) OnDequeue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	b.leave("dequeue", q, p)
 	b.left[packet.Fine]++
 	return b.act(p)
 }
 
-func (b *books) Removed(_ units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
+func (b *books) OnRemoved(_ units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
 	b.leave("removed", q, p)
 	b.left[why]++
-	if why != packet.Trimmed && !why.Dropped() {
+	if why != packet.Trimmed && !why.IsDrop() {
 		b.t.Fatalf("packet %d is removed: %v", p.ID, why)
 	}
 }
 
-func (b *books) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 { return values }
+func (b *books) AppendGauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
+	return values
+}
 
-func (b *books) Tick(_ units.Time, q congestion.Queue) units.Time {
+func (b *books) OnTimer(_ units.Time, q congestion.Queue) units.Time {
 	b.check("tick", q)
 	return units.Never
 }
@@ -143,7 +145,7 @@ func (b *bench) send(host int, flow uint64, prio uint8, n int, size units.Bytes)
 	for range n {
 		p := b.packet(b.from[host].id, b.to.id, size)
 		p.Flow, p.L3 = 0, wire.EthernetHeader
-		p.Hash = packet.Mix(flow)
+		p.Hash = packet.MixBits(flow)
 		b.from[host].send(p, prio)
 	}
 }
@@ -164,8 +166,8 @@ func (b *bench) checkEnd() {
 			b.t.Fatalf("at the end %d packets have not left: %v", len(k.inbox), k.inbox)
 		}
 	}
-	if b.pool.Live() != 0 {
-		b.t.Fatalf("%d packets live", b.pool.Live())
+	if b.pool.LivePackets() != 0 {
+		b.t.Fatalf("%d packets live", b.pool.LivePackets())
 	}
 }
 
@@ -199,7 +201,7 @@ func (b *bench) originatePacket() {
 	p.ID, p.Dest, p.Size, p.Version = 1<<32+b.own, packet.Endpoint(b.rand.IntN(3)), smallFrame, 4
 	p.Flow, p.L3 = 0, wire.EthernetHeader
 	p.TOS = uint8(b.rand.IntN(3)) << 2
-	b.sw.Originate(b.engine.Now(), p)
+	b.sw.OriginatePacket(b.engine.Now(), p)
 }
 
 // drawClasses draws classes: 0 and 1 of any kind, 2 for trimmed packets.
@@ -240,9 +242,9 @@ func (b *bench) storm(classes uint8, quanta [8]uint16) {
 	out := b.sw.Ports[2]
 	frame := wire.Pause{Classes: classes, Quanta: quanta}
 	p := b.pool.NewFrame(wire.PauseFrame)
-	frame.Put(p.Frame, 1)
+	frame.PutFrame(p.Frame, 1)
 	p.Size, p.Dest = wire.PauseFrame, packet.MACControl
-	out.Receive(b.engine.Now(), p)
+	out.ReceivePacket(b.engine.Now(), p)
 }
 
 // check compares the books with the port's counts.
@@ -254,7 +256,7 @@ func (b *bench) check() {
 		}
 		return
 	}
-	n, bytes := out.Queued(now)
+	n, bytes := out.QueueLength(now)
 	b.books[0].check("port", congestion.Queue{Packets: n, Bytes: bytes})
 }
 
@@ -264,11 +266,11 @@ func (b *bench) check() {
 func TestCongestionPoint_HearsOfEveryDeparture(t *testing.T) {
 	left := map[packet.Fate]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		deep := rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "deep")
+		qos := rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "deep")
 		b := newBench(t, rapid.Uint64().Draw(t, "seed"), units.Bytes(rapid.IntRange(1500, 9000).Draw(t, "limit of a plain port")))
 		var classes []class.Class
 		b.keepBooks(b.drawJudge(t))
-		if deep {
+		if qos {
 			classes = b.drawClasses(t)
 			b.keepBooks(b.drawJudge(t))
 			b.keepBooks(b.drawJudge(t))
@@ -280,7 +282,7 @@ func TestCongestionPoint_HearsOfEveryDeparture(t *testing.T) {
 				up := rapid.Bool().Draw(t, "up")
 				b.sw.Ports[2].SetLink(b.engine.Now(), links.Settings{Rate: units.Gbps, MTU: 9000, Up: up})
 			case 1:
-				if deep {
+				if qos {
 					var quanta [8]uint16
 					for i := range quanta {
 						quanta[i] = uint16(b.rand.IntN(200))

@@ -108,7 +108,7 @@ func TestPauseTranscript(t *testing.T) {
 	k.PFC.Quanta = 1000 // 51.2 us at 10 Gb/s, refreshed after half of that
 	c := newIncast(1, buffer.Config{}, 20_000, k, class.Class{Name: "default", Priority: 0})
 	seen := &log{}
-	c.from[0].port.Observe(0, seen)
+	c.from[0].port.SetObserver(0, seen)
 	for range 8 {
 		c.from[0].send(c.packet(0, 1, bigFrame), 3)
 	}
@@ -127,8 +127,8 @@ func TestPauseTranscript(t *testing.T) {
 	if diff := cmp.Diff(want, seen.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(c.to.got) != 8 || c.pool.Live() != 0 {
-		t.Errorf("%d packets arrived, %d are live", len(c.to.got), c.pool.Live())
+	if len(c.to.got) != 8 || c.pool.LivePackets() != 0 {
+		t.Errorf("%d packets arrived, %d are live", len(c.to.got), c.pool.LivePackets())
 	}
 	lasted := units.Time(51_267_200 - 6_867_200 + 75_267_200 - 55_734_400)
 	if got := c.class(c.from[0].port, 3).Got; got.Pauses != 2 || got.PauseFrames != 3 || got.ResumeFrames != 2 || got.Time != lasted {
@@ -146,10 +146,10 @@ func TestPauseExpires(t *testing.T) {
 	h := c.from[0]
 	frame := wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 100}} // 5.12 us at 10 Gb/s
 	p := c.pool.NewFrame(wire.PauseFrame)
-	frame.Put(p.Frame, 1)
+	frame.PutFrame(p.Frame, 1)
 	p.Parse()
 	p.Dest = packet.MACControl
-	h.port.Receive(0, p)
+	h.port.ReceivePacket(0, p)
 	h.send(c.packet(0, 1, bigFrame), 3)
 	c.finish()
 	if want := []came{{units.Time(5_120_000+1_200_000+1_000_000) + bigTime + 1_000_000, 0}}; !cmp.Equal(want, c.to.got) {
@@ -196,7 +196,7 @@ func TestPFC_PausesBeforeTheDropWithHeadroomBelowAFrame(t *testing.T) {
 	}
 	// Each pause lasts until two frames have left, and then the sender finds room for two; until
 	// it takes effect, 2 us at 1.2 us a frame arrive. Without pauses nine of ten are lost.
-	if len(c.to.got) != packets-int(lost) || lost > packets*2/3 || c.class(c.sw.Ports[0], 3).Sent.Asking || c.pool.Live() != 0 {
+	if len(c.to.got) != packets-int(lost) || lost > packets*2/3 || c.class(c.sw.Ports[0], 3).Sent.Asking || c.pool.LivePackets() != 0 {
 		t.Errorf("%d of %d packets arrived, %d were lost", len(c.to.got), packets, lost)
 	}
 }
@@ -208,7 +208,7 @@ func (n *network) pauseFrame(classes uint8, global bool) *packet.Packet {
 		frame.Quanta[i] = pfc.DefaultQuanta
 	}
 	p := n.pool.NewFrame(wire.PauseFrame)
-	frame.Put(p.Frame, 1)
+	frame.PutFrame(p.Frame, 1)
 	p.Parse()
 	p.Dest = packet.MACControl
 	return p
@@ -235,7 +235,7 @@ func TestPause_StopsOnlyWhatThePortObeys(t *testing.T) {
 		for _, at := range []string{"switch", "host"} {
 			c := newIncast(1, buffer.Config{Pause: x.pause}, 0, x.classes...)
 			p := map[string]*port.Port{"switch": c.out, "host": c.from[0].port}[at]
-			p.Receive(0, c.pauseFrame(0xff, x.global))
+			p.ReceivePacket(0, c.pauseFrame(0xff, x.global))
 			for _, k := range x.classes {
 				for range 2 {
 					c.from[0].send(c.packet(0, 1, bigFrame), k.Priority)
@@ -261,7 +261,7 @@ func TestGlobalPause(t *testing.T) {
 	c := newIncast(2, buffer.Config{Pause: &pfc.Config{Xoff: 6000, Offset: 3000, Quanta: pfc.DefaultQuanta}}, 40_000,
 		class.Class{Name: "a", Priority: 0, Weight: 1}, class.Class{Name: "b", Priority: 5, Weight: 1})
 	seen := &log{}
-	c.from[0].port.Observe(0, seen)
+	c.from[0].port.SetObserver(0, seen)
 	for range 30 {
 		c.from[0].send(c.packet(0, 2, bigFrame), 0)
 		c.from[0].send(c.packet(0, 2, bigFrame), 5)
@@ -276,8 +276,8 @@ func TestGlobalPause(t *testing.T) {
 	if len(seen.lines) < 2 || seen.lines[0] != "9267.2ns h1:eth0 <- PAUSE 65535" {
 		t.Errorf("the sender heard %q", seen.lines)
 	}
-	if len(c.to.got) != 60 || c.pool.Live() != 0 {
-		t.Errorf("%d of 60 packets arrived, %d are live", len(c.to.got), c.pool.Live())
+	if len(c.to.got) != 60 || c.pool.LivePackets() != 0 {
+		t.Errorf("%d of 60 packets arrived, %d are live", len(c.to.got), c.pool.LivePackets())
 	}
 }
 
@@ -293,14 +293,14 @@ func TestStrictPriorityWaitsForOnePacket(t *testing.T) {
 		c.until(units.Time(100+37*i) * units.Microsecond)
 		p := c.packet(1, 2, 60)
 		p.ID = uint64(1000 + i)
-		p.Born = c.engine.Now()
+		p.Created = c.engine.Now()
 		c.from[1].send(p, 7)
 	}
 	c.to.keep = func(p *packet.Packet) {
 		if p.ID < 1000 {
 			return
 		}
-		if took := c.engine.Now() - p.Born; took < idle || took > idle+bigTime {
+		if took := c.engine.Now() - p.Created; took < idle || took > idle+bigTime {
 			t.Errorf("packet %d took %v, idle %v", p.ID, took, idle)
 		}
 	}
@@ -398,8 +398,8 @@ func TestLosslessLosesNothing(t *testing.T) {
 			}
 		}
 		c.finish()
-		if c.pool.Live() != 0 {
-			t.Fatalf("%d packets are live at the end", c.pool.Live())
+		if c.pool.LivePackets() != 0 {
+			t.Fatalf("%d packets are live at the end", c.pool.LivePackets())
 		}
 		place := map[uint64]int{}
 		for i, g := range c.to.got {
@@ -436,10 +436,10 @@ func TestWatchdog(t *testing.T) {
 		for i := range 15 {
 			c.until(units.Time(20*i) * units.Microsecond)
 			p := c.pool.NewFrame(wire.PauseFrame)
-			storm.Put(p.Frame, 1)
+			storm.PutFrame(p.Frame, 1)
 			p.Parse()
 			p.Dest = packet.MACControl
-			c.out.Receive(c.engine.Now(), p)
+			c.out.ReceivePacket(c.engine.Now(), p)
 			// The first packet arrives at 3 us and waits, so the watchdog triggers
 			// at 103 us.
 			c.from[0].send(c.packet(0, 1, bigFrame), 3)
@@ -455,8 +455,8 @@ func TestWatchdog(t *testing.T) {
 		if action == pfc.Forward {
 			wantDrops, wantArrived = 0, 17
 		}
-		if got.Got.Storms != 1 || drops != wantDrops || len(c.to.got) != wantArrived || c.pool.Live() != 0 {
-			t.Errorf("%v: %d storms, %d dropped, %d arrived, %d live", action, got.Got.Storms, drops, len(c.to.got), c.pool.Live())
+		if got.Got.Storms != 1 || drops != wantDrops || len(c.to.got) != wantArrived || c.pool.LivePackets() != 0 {
+			t.Errorf("%v: %d storms, %d dropped, %d arrived, %d live", action, got.Got.Storms, drops, len(c.to.got), c.pool.LivePackets())
 		}
 	}
 }
@@ -507,16 +507,16 @@ func TestTrimming(t *testing.T) {
 		drops := 0
 		for _, p := range c.sw.Ports {
 			k := p.Counters(c.engine.Now())
-			drops += int(k.Dropped())
+			drops += int(k.DroppedPackets())
 			if k.Drops[packet.QueueFull] > 0 {
 				t.Fatalf("%s dropped what it might have trimmed", p.Name)
 			}
 		}
 		k := c.out.Counters(c.engine.Now())
-		if whole+trimmed+returned+drops != sent || int(k.Trimmed) != trimmed+returned+drops || c.pool.Live() != 0 {
-			t.Fatalf("%d sent: %d whole, %d trimmed, %d returned, %d dropped; the port trimmed %d, %d live", sent, whole, trimmed, returned, drops, k.Trimmed, c.pool.Live())
+		if whole+trimmed+returned+drops != sent || int(k.Trimmed) != trimmed+returned+drops || c.pool.LivePackets() != 0 {
+			t.Fatalf("%d sent: %d whole, %d trimmed, %d returned, %d dropped; the port trimmed %d, %d live", sent, whole, trimmed, returned, drops, k.Trimmed, c.pool.LivePackets())
 		}
-		if config.Return && k.Returned == 0 && k.Dropped() > 0 {
+		if config.Return && k.Returned == 0 && k.DroppedPackets() > 0 {
 			t.Fatalf("headers were dropped and not returned")
 		}
 	})
@@ -575,8 +575,8 @@ func TestCutThrough(t *testing.T) {
 		if got := b.got[len(b.got)-1].At; len(b.got) != 20 || got != start+c.want+19*slower {
 			t.Errorf("%s: the last of %d came at %v, want %v", c.name, len(b.got), got, start+c.want+19*slower)
 		}
-		if n.pool.Live() != 0 {
-			t.Errorf("%s: %d live", c.name, n.pool.Live())
+		if n.pool.LivePackets() != 0 {
+			t.Errorf("%s: %d live", c.name, n.pool.LivePackets())
 		}
 	}
 }
@@ -613,7 +613,7 @@ func TestFairQueue(t *testing.T) {
 			for j := range 5 {
 				h := packet.Endpoint(min(j, 1))
 				p := c.packet(h, 2, bigFrame)
-				p.Hash = packet.Mix(uint64(h))
+				p.Hash = packet.MixBits(uint64(h))
 				c.from[h].send(p, 0)
 			}
 		}
@@ -656,7 +656,7 @@ func TestClassify(t *testing.T) {
 		if !p.Parse() {
 			t.Fatal(k.name)
 		}
-		if c.Classify(&p); p.Prio != k.want {
+		if c.ClassifyPacket(&p); p.Prio != k.want {
 			t.Errorf("%s: priority %d, want %d", k.name, p.Prio, k.want)
 		}
 	}

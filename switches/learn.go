@@ -84,7 +84,7 @@ func (s *Switch) sendByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 	s.learn(now, p)
 	switch d := s.decide(now, in, p); d.action {
 	case toEndpoint:
-		out := s.choose(now, in, p, d.to)
+		out := s.choosePort(now, in, p, d.to)
 		if out == nil {
 			return s.filtered(in, d.to)
 		}
@@ -100,7 +100,7 @@ func (s *Switch) sendByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 			s.unknown++
 			p.Dest = packet.ByMAC
 		}
-		if !s.flood(now, in, p) {
+		if !s.floodPacket(now, in, p) {
 			return packet.NoRoute
 		}
 	}
@@ -200,7 +200,7 @@ func hasMACs(p *packet.Packet) bool { return p.Dst != 0 || p.Ethernet() != nil }
 // isForeign reports whether a switch learns from a packet with this source, and whether the
 // lab file has the source elsewhere. Groups send nothing, and nobody has the address 0.
 func (s *Switch) isForeign(p *packet.Packet, src wire.MAC) (foreign, static bool) {
-	if !p.Dest.IsByMAC() || src.Multicast() || src == 0 {
+	if !p.Dest.IsByMAC() || src.IsMulticast() || src == 0 {
 		return false, false
 	}
 	own, static := s.byMAC(src)
@@ -225,7 +225,7 @@ func (s *Switch) decide(now units.Time, in *port.Port, p *packet.Packet) decisio
 		return decision{action: toEndpoint, to: to}
 	}
 	dst, src := p.MACs()
-	if dst.Multicast() {
+	if dst.IsMulticast() {
 		switch {
 		case directed:
 			return decision{action: toEndpoint, to: to}
@@ -302,7 +302,7 @@ func (s *Switch) byIP(p *packet.Packet) (packet.Endpoint, bool) {
 	}
 	to, ok := p.Destination()
 	if b := p.Ethernet(); b != nil {
-		to, ok = router.Destination(b[p.L3:]), true
+		to, ok = router.DestinationOf(b[p.L3:]), true
 	}
 	if !ok {
 		return 0, false

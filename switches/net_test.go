@@ -46,7 +46,7 @@ type came struct {
 	ID uint64
 }
 
-func (h *host) Input(now units.Time, _ *port.Port, p *packet.Packet) {
+func (h *host) InputPacket(now units.Time, _ *port.Port, p *packet.Packet) {
 	if h.keep != nil {
 		h.keep(p)
 	}
@@ -107,7 +107,7 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 		config.Ports = append(config.Ports, p)
 	}
 	c.Buffer = buffer.New(config)
-	n.pool.Render = gso.Render
+	n.pool.Render = gso.RenderPacket
 	for i, p := range ports {
 		p.SetClasses(c, list, port.ClassEnv{
 			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i), Obeys: n.obeyed(list),
@@ -137,8 +137,8 @@ func (n *network) obeyed(list []class.Class) (o pfc.Obeyed) {
 func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
 	side := links.End{Engine: &n.engine, Pool: &n.pool}
-	a.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, a.Name), s, b))
-	b.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, b.Name), s, a))
+	a.ConnectLink(new(links.Link).InitLink(new(links.Flight), side, side, nil, sim.NewRand(1, a.Name), s, b))
+	b.ConnectLink(new(links.Link).InitLink(new(links.Flight), side, side, nil, sim.NewRand(1, b.Name), s, a))
 }
 
 // packet returns a packet of size bytes from one endpoint to another.
@@ -154,14 +154,14 @@ func (h *host) send(p *packet.Packet, prio uint8) {
 	p.TOS = prio<<2 | p.TOS&3
 	if h.chassis != nil {
 		p.In = buffer.Own
-		h.chassis.Classify(p)
+		h.chassis.ClassifyPacket(p)
 	}
 	h.port.Send(h.net.engine.Now(), p)
 }
 
 func (n *network) until(now units.Time) {
 	n.engine.Run(now, math.MaxInt)
-	n.engine.Advance(now)
+	n.engine.AdvanceTo(now)
 }
 
 func (n *network) finish() { n.engine.Run(units.Never-1, math.MaxInt) }

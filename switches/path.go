@@ -45,9 +45,9 @@ func (s *Switch) SetTable(t Table) {
 // IsStatic reports whether group g belongs to a static route.
 func (t *Table) IsStatic(g uint16) bool { return int(g) < len(t.Static) && t.Static[g] }
 
-// Weights returns the ports of group g without duplicates, and how often each
+// GroupWeights returns the ports of group g without duplicates, and how often each
 // occurs.
-func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
+func (t *Table) GroupWeights(g uint16) (ports []uint16, weights []int) {
 	for _, p := range t.Groups[g] {
 		i := slices.Index(ports, p)
 		if i < 0 {
@@ -59,9 +59,9 @@ func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
 	return ports, weights
 }
 
-// choose returns the port for p towards an endpoint, or nil if there is none except the one
+// choosePort returns the port for p towards an endpoint, or nil if there is none except the one
 // that p came in through.
-func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet, to packet.Endpoint) *port.Port {
+func (s *Switch) choosePort(now units.Time, in *port.Port, p *packet.Packet, to packet.Endpoint) *port.Port {
 	number := s.routes[to]
 	g := &s.groups[number]
 	if g.static {
@@ -70,7 +70,7 @@ func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet, to pack
 		}
 		p.StaticHops++
 	}
-	out, _ := s.pick(now, in, number, p)
+	out, _ := s.pickPort(now, in, number, p)
 	return out
 }
 
@@ -78,26 +78,26 @@ func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet, to pack
 func (s *Switch) chooseTrain(now units.Time, in *port.Port, p *packet.Packet, to packet.Endpoint) *port.Port {
 	number := s.routes[to]
 	g := &s.groups[number]
-	if g.static || g.count != 1 && s.chooser.Stateful() {
+	if g.static || g.count != 1 && s.chooser.IsStateful() {
 		return nil
 	}
-	out, _ := s.pick(now, in, number, p)
+	out, _ := s.pickPort(now, in, number, p)
 	return out
 }
 
-// pick returns a port of a group for p, other than in, and its number in the group;
+// pickPort returns a port of a group for p, other than in, and its number in the group;
 // nil if there is none.
-func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
+func (s *Switch) pickPort(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
 	g := &s.groups[number]
 	switch g.count {
 	case 0:
 	case 1:
 		out = s.ways[g.first]
 	default:
-		c := s.chooser.Choose(now, p, number)
-		way = c.Among(g.count)
+		c := s.chooser.ChoosePath(now, p, number)
+		way = c.PickAmong(g.count)
 		if out = s.ways[g.first+way]; out == in {
-			return s.other(g, in, c)
+			return s.pickOther(g, in, c)
 		}
 	}
 	if out == in {
@@ -112,8 +112,8 @@ func (s *Switch) nextHops(number uint16) []*port.Port {
 	return s.ways[g.first:][:g.count]
 }
 
-// other is pick for a packet that cannot take the port chosen for it.
-func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
+// pickOther is pick for a packet that cannot take the port chosen for it.
+func (s *Switch) pickOther(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
 	ways := s.ways[g.first:][:g.count]
 	others := uint32(0)
 	for _, w := range ways {
@@ -124,7 +124,7 @@ func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Por
 	if others == 0 {
 		return nil, 0
 	}
-	n := c.Others(g.count, others)
+	n := c.PickOther(g.count, others)
 	for i, w := range ways {
 		if w == in {
 			continue

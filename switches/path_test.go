@@ -49,10 +49,10 @@ func (s *star) send(packets, in int) []int {
 		now := s.engine.Now() + 10*units.Microsecond
 		s.until(now)
 		if in < 0 {
-			s.sw.Originate(now, p)
+			s.sw.OriginatePacket(now, p)
 			continue
 		}
-		s.sw.Input(now, s.sw.Ports[in], p)
+		s.sw.InputPacket(now, s.sw.Ports[in], p)
 	}
 	s.finish()
 	count := make([]int, len(s.hosts))
@@ -155,8 +155,8 @@ func TestCircle(t *testing.T) {
 				hops += c.TxPackets
 			}
 		}
-		if lost != 3 || hops != 3*switches.MaxStaticHops || n.pool.Live() != 0 {
-			t.Errorf("delay %v: %d lost after %d hops, %d live; want 3, %d, 0", delay, lost, hops, n.pool.Live(), 3*switches.MaxStaticHops)
+		if lost != 3 || hops != 3*switches.MaxStaticHops || n.pool.LivePackets() != 0 {
+			t.Errorf("delay %v: %d lost after %d hops, %d live; want 3, %d, 0", delay, lost, hops, n.pool.LivePackets(), 3*switches.MaxStaticHops)
 		}
 		p := n.packet(0, 1, 100)
 		p.StaticHops = switches.MaxStaticHops
@@ -170,7 +170,7 @@ func TestCircle(t *testing.T) {
 // TestTableWeights reads a group back.
 func TestTableWeights(t *testing.T) {
 	table := switches.Table{Groups: [][]uint16{nil, {3, 1, 3}}, Static: []bool{false, true}}
-	ports, weights := table.Weights(1)
+	ports, weights := table.GroupWeights(1)
 	if !cmp.Equal(ports, []uint16{3, 1}) || !cmp.Equal(weights, []int{2, 1}) || !table.IsStatic(1) || table.IsStatic(0) || table.IsStatic(2) {
 		t.Errorf("ports %v, weights %v", ports, weights)
 	}

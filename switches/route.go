@@ -54,38 +54,38 @@ func (s *Switch) Routing() *Routing {
 	return &s.router.Routing
 }
 
-// route handles a packet that arrives at a router. It forwards packets to the
+// routePacket handles a packet that arrives at a router. It forwards packets to the
 // Ethernet address of the port that they came in through.
-func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
+func (s *Switch) routePacket(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	if !r.isTo(in, p) || p.Version == 0 {
 		s.handleUnrouted(now, in, p)
 		return
 	}
 	if p.L3 != wire.EthernetHeader { // it belongs to a VLAN, and the router is in none
-		s.end(now, in, p, packet.NoRoute)
+		s.dropPacket(now, in, p, packet.NoRoute)
 		return
 	}
-	n, fate, problem := r.find(p)
+	n, fate, problem := r.findRoute(p)
 	switch {
 	case fate != packet.Fine:
-		s.refuse(now, in, p, fate, problem, 0)
+		s.refusePacket(now, in, p, fate, problem, 0)
 		return
 	case n == router.Local:
-		s.receive(now, in, p)
+		s.receiveOwn(now, in, p)
 		return
 	case p.TTL <= 1:
-		s.refuse(now, in, p, packet.TTLExpired, router.TimeExceeded, 0)
+		s.refusePacket(now, in, p, packet.TTLExpired, router.TimeExceeded, 0)
 		return
 	}
-	out, hop := s.next(now, n, p)
+	out, hop := s.nextHop(now, n, p)
 	if out == nil {
-		s.refuse(now, in, p, packet.NoRoute, router.NetUnreachable, 0)
+		s.refusePacket(now, in, p, packet.NoRoute, router.NetUnreachable, 0)
 		return
 	}
 	mtu := out.Link().MTU()
 	if p.Layer3() > mtu && !s.mayCut(p, mtu) {
-		s.refuse(now, in, p, packet.TooBig, router.TooBig, mtu)
+		s.refusePacket(now, in, p, packet.TooBig, router.TooBig, mtu)
 		return
 	}
 	p.TTL--
@@ -93,10 +93,10 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 		wire.DecrementTTL(p.Frame[p.L3:])
 	}
 	if p.Layer3() > mtu {
-		s.cut(now, out, hop, p, mtu)
+		s.sendFragments(now, out, hop, p, mtu)
 		return
 	}
-	s.dispatch(now, out, hop, p)
+	s.sendToHop(now, out, hop, p)
 }
 
 // isTo reports whether a packet is to the Ethernet address of the port that it came in
@@ -111,31 +111,31 @@ func (r *routing) isTo(in *port.Port, p *packet.Packet) bool {
 
 // forwardRouted sends a packet back that a port has turned round.
 func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
-	n, fate, _ := s.router.find(p)
+	n, fate, _ := s.router.findRoute(p)
 	switch {
 	case fate != packet.Fine:
 	case n == router.Local: // the router generated it
-		s.consume(p)
+		s.consumePacket(p)
 		return
 	default:
-		if out, hop := s.next(now, n, p); out != nil {
-			s.dispatch(now, out, hop, p)
+		if out, hop := s.nextHop(now, n, p); out != nil {
+			s.sendToHop(now, out, hop, p)
 			return
 		}
 	}
 	s.discardTurned(now, p)
 }
 
-// find returns the index of the route of a packet to the router's Ethernet address;
+// findRoute returns the index of the route of a packet to the router's Ethernet address;
 // or the fate of the packet, and the problem to report to its sender.
-func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem router.Problem) {
+func (r *routing) findRoute(p *packet.Packet) (n uint16, fate packet.Fate, problem router.Problem) {
 	t := r.Table
 	n = t.Known[p.To]
 	if p.To == 0 {
 		if b := p.Ethernet(); b != nil {
-			n = t.Find(router.Destination(b[p.L3:]))
+			n = t.FindRoute(router.DestinationOf(b[p.L3:]))
 		} else if to, ok := p.Destination(); ok {
-			n = t.Find(to)
+			n = t.FindRoute(to)
 		}
 	}
 	switch {
@@ -149,45 +149,45 @@ func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem ro
 	return n, packet.Fine, 0
 }
 
-// next returns the port through which p leaves on a route, and the next hop; nil if
+// nextHop returns the port through which p leaves on a route, and the next hop; nil if
 // there is none.
-func (s *Switch) next(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
+func (s *Switch) nextHop(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
 	t := s.router.Table
 	r := &t.Routes[route]
-	out, way := s.pick(now, nil, r.Group, p)
+	out, way := s.pickPort(now, nil, r.Group, p)
 	if r.Direct || out == nil {
 		return out, router.Hop(t.Addresses[p.To])
 	}
 	return out, r.Via[way]
 }
 
-// dispatch sends a packet to a neighbour, from the port's Ethernet address to the
+// sendToHop sends a packet to a neighbour, from the port's Ethernet address to the
 // neighbour's.
-func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet) {
+func (s *Switch) sendToHop(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet) {
 	p.Dest, p.Dst, p.Src = hop.Endpoint, hop.MAC, s.router.MACs[out.Index]
 	if p.Frame != nil {
-		p.Dst.Put(p.Frame)
-		p.Src.Put(p.Frame[wire.MACLen:])
+		p.Dst.EncodeTo(p.Frame)
+		p.Src.EncodeTo(p.Frame[wire.MACLen:])
 	}
 	out.Send(now, p)
 }
 
-// refuse drops a packet that cannot be forwarded, and informs its sender.
-func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
+// refusePacket drops a packet that cannot be forwarded, and informs its sender.
+func (s *Switch) refusePacket(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
 	if !p.BadFCS {
 		s.sendICMP(now, in, p, problem, mtu)
 	}
-	s.end(now, in, p, fate)
+	s.dropPacket(now, in, p, fate)
 }
 
-// end drops a packet that came in through in. A damaged packet got this far by
+// dropPacket drops a packet that came in through in. A damaged packet got this far by
 // cut-through; as it is not forwarded, the router receives all of it and detects
 // the damage.
-func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate) {
+func (s *Switch) dropPacket(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate) {
 	if p.BadFCS {
 		fate = packet.BadFCS
 	}
-	in.Discard(now, p, fate)
+	in.DiscardPacket(now, p, fate)
 }
 
 // sendICMP sends an ICMP message about a packet to its sender, if that is permitted.
@@ -205,41 +205,41 @@ func (s *Switch) sendICMP(now units.Time, in *port.Port, p *packet.Packet, probl
 	if !from.IsValid() {
 		return
 	}
-	b := router.AppendProblem(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], problem, from, mtu, r.ip)
-	if b == nil || problem != router.TooBig && !r.limit.Allow(now) {
+	b := router.AppendProblem(r.made[:wire.EthernetHeader], s.wireBytes(p)[p.L3:], problem, from, mtu, r.ip)
+	if b == nil || problem != router.TooBig && !r.limit.AllowMessage(now) {
 		return
 	}
-	s.originate(now, in, b)
+	s.originateIP(now, in, b)
 }
 
-// receive handles a packet to one of the router's addresses.
-func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
+// receiveOwn handles a packet to one of the router's addresses.
+func (s *Switch) receiveOwn(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	switch {
 	case p.BadFCS:
-		s.end(now, in, p, packet.BadFCS)
+		s.dropPacket(now, in, p, packet.BadFCS)
 		return
 	case !p.HasBytes():
 	case p.Proto == wire.ProtoICMPv6 && s.answerARP(now, in, p):
 	case p.Proto == wire.ProtoICMP || p.Proto == wire.ProtoICMPv6:
-		if b := router.AppendEchoReply(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], r.ip); b != nil {
-			s.originate(now, in, b)
+		if b := router.AppendEchoReply(r.made[:wire.EthernetHeader], s.wireBytes(p)[p.L3:], r.ip); b != nil {
+			s.originateIP(now, in, b)
 		}
 	case p.Proto == wire.ProtoUDP:
 		s.sendICMP(now, in, p, router.PortUnreachable, 0)
 	}
-	s.consume(p)
+	s.consumePacket(p)
 }
 
 // handleUnrouted handles a frame that the router does not forward: broadcast, multicast, to
 // another station, or not IP.
 func (s *Switch) handleUnrouted(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.BadFCS {
-		s.end(now, in, p, packet.BadFCS)
+		s.dropPacket(now, in, p, packet.BadFCS)
 		return
 	}
 	s.answerARP(now, in, p)
-	s.consume(p)
+	s.consumePacket(p)
 }
 
 // answerARP answers a request for the router's Ethernet address, through the port that
@@ -253,9 +253,9 @@ func (s *Switch) answerARP(now units.Time, in *port.Port, p *packet.Packet) bool
 	if b == nil {
 		return false
 	}
-	q := s.own(now, in, b)
+	q := s.wrapFrame(now, in, b)
 	q.Dest = p.Origin
-	if wire.ReadMAC(b).Multicast() {
+	if wire.ReadMAC(b).IsMulticast() {
 		q.Dest = packet.Flood
 	}
 	s.originated++
@@ -263,15 +263,15 @@ func (s *Switch) answerARP(now units.Time, in *port.Port, p *packet.Packet) bool
 	return true
 }
 
-// consume frees a packet that was for the router.
-func (s *Switch) consume(p *packet.Packet) {
+// consumePacket frees a packet that was for the router.
+func (s *Switch) consumePacket(p *packet.Packet) {
 	s.consumed++
 	s.pool.Free(p)
 }
 
-// originate sends an IP packet that the router generates in response to a packet
+// originateIP sends an IP packet that the router generates in response to a packet
 // that came in through in. b has room for an Ethernet header in front.
-func (s *Switch) originate(now units.Time, in *port.Port, b []byte) {
+func (s *Switch) originateIP(now units.Time, in *port.Port, b []byte) {
 	r := s.router
 	ether := uint16(wire.EtherTypeIPv4)
 	if b[wire.EthernetHeader]>>4 == 6 {
@@ -279,19 +279,19 @@ func (s *Switch) originate(now units.Time, in *port.Port, b []byte) {
 	}
 	binary.BigEndian.PutUint16(b[2*wire.MACLen:], ether)
 	r.ip++
-	p := s.own(now, in, b)
-	p.To = r.Number(router.Destination(b[wire.EthernetHeader:]))
+	p := s.wrapFrame(now, in, b)
+	p.To = r.Number(router.DestinationOf(b[wire.EthernetHeader:]))
 	s.originateRouted(now, p)
 }
 
-// own returns a packet with a frame that the router generated.
-func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet {
+// wrapFrame returns a packet with a frame that the router generated.
+func (s *Switch) wrapFrame(now units.Time, in *port.Port, frame []byte) *packet.Packet {
 	r := s.router
 	p := s.pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
 	p.Parse()
 	r.count++
-	p.Origin, p.Born = r.Ends[in.Index], now
+	p.Origin, p.Created = r.Ends[in.Index], now
 	p.ID = uint64(r.Ends[0])<<40 | r.count
 	s.classifyOwn(p)
 	return p
@@ -300,11 +300,11 @@ func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet
 // originateRouted sends a packet that the router generated towards its To.
 func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
 	s.originated++
-	n, fate, _ := s.router.find(p)
+	n, fate, _ := s.router.findRoute(p)
 	var out *port.Port
 	var hop router.Hop
 	if fate == packet.Fine && n != router.Local {
-		out, hop = s.next(now, n, p)
+		out, hop = s.nextHop(now, n, p)
 	}
 	if out == nil {
 		s.unsent++
@@ -312,18 +312,18 @@ func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
 		return
 	}
 	if mtu := out.Link().MTU(); p.Layer3() > mtu && s.mayCut(p, mtu) {
-		s.cut(now, out, hop, p, mtu)
+		s.sendFragments(now, out, hop, p, mtu)
 		return
 	}
-	s.dispatch(now, out, hop, p)
+	s.sendToHop(now, out, hop, p)
 }
 
-// cut sends a packet for which mayCut is true in fragments. The router generates
+// sendFragments sends a packet for which mayCut is true in fragments. The router generates
 // them, but they use its buffer as the packet would.
-func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet, mtu units.Bytes) {
+func (s *Switch) sendFragments(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet, mtu units.Bytes) {
 	r := s.router
-	b := s.bytes(p)
-	f, _ := router.Fragment(b[p.L3:], mtu)
+	b := s.wireBytes(p)
+	f, _ := router.NewFragmenter(b[p.L3:], mtu)
 	front := append(r.made[:0], b[:p.L3]...)
 	var parts packet.List
 	for part := f.Next(front); part != nil; part = f.Next(front) {
@@ -331,17 +331,17 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 		copy(q.Frame, part)
 		q.Parse()
 		r.count++
-		q.Origin, q.Born, q.To = p.Origin, p.Born, p.To
+		q.Origin, q.Created, q.To = p.Origin, p.Created, p.To
 		q.In, q.Prio, q.Tail = p.In, p.Prio, p.Tail
 		q.ID = uint64(r.Ends[0])<<40 | r.count
 		parts.Push(q)
 	}
-	s.consume(p)
+	s.consumePacket(p)
 	// Send only now: a sent packet may make the router generate another before the
 	// next is sent.
 	for q := parts.Pop(); q != nil; q = parts.Pop() {
 		s.originated++
-		s.dispatch(now, out, hop, q)
+		s.sendToHop(now, out, hop, q)
 	}
 }
 
@@ -351,13 +351,13 @@ func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
 	if p.Version != 4 || p.Ethernet() == nil || p.BadFCS {
 		return false
 	}
-	_, ok := router.Fragment(s.bytes(p)[p.L3:], mtu)
+	_, ok := router.NewFragmenter(s.wireBytes(p)[p.L3:], mtu)
 	return ok
 }
 
-// bytes returns the complete wire bytes of a packet that HasBytes, valid until the
+// wireBytes returns the complete wire bytes of a packet that HasBytes, valid until the
 // next call.
-func (s *Switch) bytes(p *packet.Packet) []byte {
+func (s *Switch) wireBytes(p *packet.Packet) []byte {
 	if p.Frame != nil && p.Sum == 0 {
 		return p.Frame
 	}
@@ -383,7 +383,7 @@ func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, 
 	if p.L3 != wire.EthernetHeader {
 		return packet.NoRoute, false
 	}
-	n, fate, _ := r.find(p)
+	n, fate, _ := r.findRoute(p)
 	switch {
 	case fate != packet.Fine || n == router.Local:
 		return fate, false
@@ -414,8 +414,8 @@ func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 		return packet.NoRoute
 	case bad && !good:
 		return packet.TooBig
-	case bad && !s.chooser.Stateful(): // the choice matters only if there are both
-		if out, _ := s.pick(0, nil, group, p); !fits(out) {
+	case bad && !s.chooser.IsStateful(): // the choice matters only if there are both
+		if out, _ := s.pickPort(0, nil, group, p); !fits(out) {
 			return packet.TooBig
 		}
 	}

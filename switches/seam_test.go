@@ -42,7 +42,7 @@ func newDumbbell(limit units.Bytes, point func(d *dumbbell) congestion.Point) *d
 	d.join(d.from.port, d.addPort(d.sw, "s1:from", plenty), 0, 0)
 	d.bottleneck = d.addPort(d.sw, "s1:to", limit)
 	// As in a fabric, the point is there before the links and the routes are.
-	d.env = congestion.Env{Pool: &d.pool, Send: func(p *packet.Packet) { d.sw.Originate(d.engine.Now(), p) }}
+	d.env = congestion.Env{Pool: &d.pool, Send: func(p *packet.Packet) { d.sw.OriginatePacket(d.engine.Now(), p) }}
 	d.bottleneck.SetPoint(&d.engine, func(wake func(units.Time)) congestion.Point {
 		d.env.Wake = wake
 		return point(d)
@@ -74,7 +74,7 @@ func (s *scripted) log(what string, now units.Time, q congestion.Queue, id any) 
 	s.d.seen = append(s.d.seen, fmt.Sprintf("%v %s %v: %d packets, %d of %d bytes, %v", now, what, id, q.Packets, q.Bytes, q.Limit, q.Rate))
 }
 
-func (s *scripted) Enqueue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+func (s *scripted) OnEnqueue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	s.log("enqueue", now, q, p.ID)
 	if s.enqueue == nil {
 		return packet.Fine
@@ -82,7 +82,7 @@ func (s *scripted) Enqueue(now units.Time, q congestion.Queue, p *packet.Packet)
 	return s.enqueue(now, q, p)
 }
 
-func (s *scripted) Dequeue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+func (s *scripted) OnDequeue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	s.log("dequeue", now, q, p.ID)
 	if s.dequeue == nil {
 		return packet.Fine
@@ -90,15 +90,15 @@ func (s *scripted) Dequeue(now units.Time, q congestion.Queue, p *packet.Packet)
 	return s.dequeue(now, q, p)
 }
 
-func (s *scripted) Removed(now units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
+func (s *scripted) OnRemoved(now units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
 	s.log(fmt.Sprint("removed (", why, ")"), now, q, p.ID)
 }
 
-func (s *scripted) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
+func (s *scripted) AppendGauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
 	return values
 }
 
-func (s *scripted) Tick(now units.Time, q congestion.Queue) units.Time {
+func (s *scripted) OnTimer(now units.Time, q congestion.Queue) units.Time {
 	if s.tick == 0 {
 		return units.Never
 	}
@@ -144,8 +144,8 @@ func TestPointSees(t *testing.T) {
 	if diff := cmp.Diff([]came{{0, 1000}, {10 * us, 1001}, {20 * us, 1002}, {30 * us, 1003}}, d.from.got); diff != "" {
 		t.Errorf("feedback (-want +got):\n%s", diff)
 	}
-	if d.sw.Originated() != 4 {
-		t.Errorf("%d packets originated, want 4", d.sw.Originated())
+	if d.sw.OriginatedPackets() != 4 {
+		t.Errorf("%d packets originated, want 4", d.sw.OriginatedPackets())
 	}
 }
 
@@ -170,8 +170,8 @@ func TestPointDropsAtDequeue(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c := d.bottleneck.Counters(0)
-	if c.Drops[packet.EarlyDrop] != 3 || c.TxPackets != 5 || d.pool.Live() != 0 {
-		t.Errorf("counters %+v, live %d", c, d.pool.Live())
+	if c.Drops[packet.EarlyDrop] != 3 || c.TxPackets != 5 || d.pool.LivePackets() != 0 {
+		t.Errorf("counters %+v, live %d", c, d.pool.LivePackets())
 	}
 }
 
@@ -192,7 +192,7 @@ func TestPointRewrites(t *testing.T) {
 	d.until(0)
 	// One is being sent and one waits untrimmed; the rest join while a whole frame
 	// would fit in addition.
-	if n, b := d.bottleneck.Queued(d.engine.Now()); n != 2 || b != bigFrame+smallFrame {
+	if n, b := d.bottleneck.QueueLength(d.engine.Now()); n != 2 || b != bigFrame+smallFrame {
 		t.Errorf("%d packets of %d bytes wait", n, b)
 	}
 	d.finish()
@@ -212,7 +212,7 @@ func TestPointRewrites(t *testing.T) {
 		d.from.port.Send(0, d.packet(d.from.id, d.to.id, bigFrame))
 	}
 	d.until(0)
-	if n, b := d.bottleneck.Queued(d.engine.Now()); n != 1 || b != bigFrame+100 {
+	if n, b := d.bottleneck.QueueLength(d.engine.Now()); n != 1 || b != bigFrame+100 {
 		t.Errorf("%d packets of %d bytes wait, the limit is %d", n, b, d.bottleneck.Limit())
 	}
 	if c := d.bottleneck.Counters(0); c.Drops[packet.QueueFull] != 1 {
@@ -261,8 +261,8 @@ func TestPointSendsThroughItsOwnPort(t *testing.T) {
 		if diff := cmp.Diff(c.want, d.to.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if d.pool.Live() != 0 {
-			t.Errorf("%s: %d live", name, d.pool.Live())
+		if d.pool.LivePackets() != 0 {
+			t.Errorf("%s: %d live", name, d.pool.LivePackets())
 		}
 	}
 }
@@ -287,10 +287,10 @@ func (w *watch) Observe(now units.Time, at *port.Port, dir port.Direction, p *pa
 		w.t.Fatalf("packet %d is seen twice at %s", p.ID, at.Name)
 	}
 	w.seen[key] = true
-	if fate.Dropped() {
+	if fate.IsDrop() {
 		w.ends[fate]++
 	}
-	if dir == port.Out && (!fate.Dropped() || fate >= packet.LinkLoss && fate <= packet.TooBig) {
+	if dir == port.Out && (!fate.IsDrop() || fate >= packet.LinkLoss && fate <= packet.TooBig) {
 		w.out[at] = append(w.out[at], departure{now, at.Link().Settings().Rate.TimeOf(packet.OnWire(p.Size))})
 	}
 }
@@ -332,7 +332,7 @@ func TestPointMisbehaves(t *testing.T) {
 			return s
 		})
 		for _, p := range append(d.sw.Ports, d.from.port, d.to.port, d.other.port) {
-			p.Observe(0, w)
+			p.SetObserver(0, w)
 		}
 		var now units.Time
 		var sent int
@@ -342,7 +342,7 @@ func TestPointMisbehaves(t *testing.T) {
 			d.from.port.Send(now, d.packet(d.from.id, d.to.id, bigFrame))
 			sent++
 			d.until(now)
-			if _, b := d.bottleneck.Queued(d.engine.Now()); b > limit {
+			if _, b := d.bottleneck.QueueLength(d.engine.Now()); b > limit {
 				t.Fatalf("%d bytes wait, the limit is %d", b, limit)
 			}
 		}
@@ -354,8 +354,8 @@ func TestPointMisbehaves(t *testing.T) {
 				}
 			}
 		}
-		if n, b := d.bottleneck.Queued(d.engine.Now()); n != 0 || b != 0 || d.pool.Live() != 0 {
-			t.Fatalf("at the end %d packets of %d bytes wait, %d are live", n, b, d.pool.Live())
+		if n, b := d.bottleneck.QueueLength(d.engine.Now()); n != 0 || b != 0 || d.pool.LivePackets() != 0 {
+			t.Fatalf("at the end %d packets of %d bytes wait, %d are live", n, b, d.pool.LivePackets())
 		}
 		// Every packet of the sender and every packet of the point reached a host
 		// or was seen to be dropped.
@@ -364,10 +364,10 @@ func TestPointMisbehaves(t *testing.T) {
 		for _, n := range w.ends {
 			ends += n
 		}
-		if in := sent + int(d.sw.Originated()+d.sw.Replicated()); in != arrived+ends+int(d.sw.Unsent()) {
-			t.Fatalf("%d sent, %d of the switch, %d copies: %d arrived, %d dropped %v", sent, d.sw.Originated(), d.sw.Replicated(), arrived, ends, w.ends)
+		if in := sent + int(d.sw.OriginatedPackets()+d.sw.ReplicatedPackets()); in != arrived+ends+int(d.sw.UnsentPackets()) {
+			t.Fatalf("%d sent, %d of the switch, %d copies: %d arrived, %d dropped %v", sent, d.sw.OriginatedPackets(), d.sw.ReplicatedPackets(), arrived, ends, w.ends)
 		}
-		if c := d.bottleneck.Counters(now); c.TxPackets != uint64(len(w.out[d.bottleneck])) || c.Dropped() != uint64(ends) {
+		if c := d.bottleneck.Counters(now); c.TxPackets != uint64(len(w.out[d.bottleneck])) || c.DroppedPackets() != uint64(ends) {
 			t.Fatalf("counters %+v; seen %d leave, %d dropped", c, len(w.out[d.bottleneck]), ends)
 		}
 	})

@@ -85,52 +85,52 @@ func New(name string, seed uint64, pool *packet.Pool) *Switch {
 // Table returns the forwarding table.
 func (s *Switch) Table() Table { return s.table }
 
-// Replicated returns the number of copies made of packets to several ports.
-func (s *Switch) Replicated() uint64 { return s.replicated }
+// ReplicatedPackets returns the number of copies made of packets to several ports.
+func (s *Switch) ReplicatedPackets() uint64 { return s.replicated }
 
-// Originated returns the number of packets that the switch generated.
-func (s *Switch) Originated() uint64 { return s.originated }
+// OriginatedPackets returns the number of packets that the switch generated.
+func (s *Switch) OriginatedPackets() uint64 { return s.originated }
 
-// Consumed returns the number of packets that were for the switch itself.
-func (s *Switch) Consumed() uint64 { return s.consumed }
+// ConsumedPackets returns the number of packets that were for the switch itself.
+func (s *Switch) ConsumedPackets() uint64 { return s.consumed }
 
 // SetChassis sets what the ports of a switch with traffic classes share.
 func (s *Switch) SetChassis(c *port.Chassis) {
 	s.chassis = c
-	c.Forward = s.forward
+	c.Forward = s.forwardReturned
 }
 
 // Chassis returns what the ports of a switch with traffic classes share, nil for
 // plain ports.
 func (s *Switch) Chassis() *port.Chassis { return s.chassis }
 
-// Unsent returns the number of generated packets that had no route or were refused.
-func (s *Switch) Unsent() uint64 { return s.unsent }
+// UnsentPackets returns the number of generated packets that had no route or were refused.
+func (s *Switch) UnsentPackets() uint64 { return s.unsent }
 
-// Input forwards a packet or a train.
-func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+// InputPacket forwards a packet or a train.
+func (s *Switch) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow == packet.Train {
 		s.inputTrain(now, in, p)
 		return
 	}
 	if s.chassis != nil {
 		p.In = uint16(in.Index)
-		s.chassis.Classify(p)
+		s.chassis.ClassifyPacket(p)
 		in.CountReceived(p)
 	}
 	if s.router != nil {
-		s.route(now, in, p)
+		s.routePacket(now, in, p)
 		return
 	}
 	if p.Dest < 0 || s.moved {
 		if fate := s.sendByMAC(now, in, p); fate != packet.Fine {
-			in.Discard(now, p, fate)
+			in.DiscardPacket(now, p, fate)
 		}
 		return
 	}
-	out := s.choose(now, in, p, p.Dest)
+	out := s.choosePort(now, in, p, p.Dest)
 	if out == nil {
-		in.Discard(now, p, packet.NoRoute)
+		in.DiscardPacket(now, p, packet.NoRoute)
 		return
 	}
 	out.Send(now, p)
@@ -149,12 +149,12 @@ func (s *Switch) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 			return
 		}
 	}
-	s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
+	s.pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
 }
 
-// Originate sends a packet that the switch generated, such as a congestion point's
+// OriginatePacket sends a packet that the switch generated, such as a congestion point's
 // feedback, towards its destination.
-func (s *Switch) Originate(now units.Time, p *packet.Packet) {
+func (s *Switch) OriginatePacket(now units.Time, p *packet.Packet) {
 	s.classifyOwn(p)
 	if s.router != nil {
 		s.originateRouted(now, p)
@@ -165,7 +165,7 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 		if s.sendByMAC(now, nil, p) == packet.Fine {
 			return
 		}
-	} else if out := s.choose(now, nil, p, p.Dest); out != nil {
+	} else if out := s.choosePort(now, nil, p, p.Dest); out != nil {
 		out.Send(now, p)
 		return
 	}
@@ -173,8 +173,8 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
-// Refuse drops a generated packet that cannot be sent.
-func (s *Switch) Refuse(p *packet.Packet) {
+// RefusePacket drops a generated packet that cannot be sent.
+func (s *Switch) RefusePacket(p *packet.Packet) {
 	s.originated++
 	s.unsent++
 	s.pool.Free(p)
@@ -184,18 +184,18 @@ func (s *Switch) Refuse(p *packet.Packet) {
 func (s *Switch) classifyOwn(p *packet.Packet) {
 	if s.chassis != nil {
 		p.In = buffer.Own
-		s.chassis.Classify(p)
+		s.chassis.ClassifyPacket(p)
 	}
 }
 
-// forward sends a packet that a port has turned round towards its new destination.
+// forwardReturned sends a packet that a port has turned round towards its new destination.
 // The packet keeps the class in which it was turned.
-func (s *Switch) forward(now units.Time, p *packet.Packet) {
+func (s *Switch) forwardReturned(now units.Time, p *packet.Packet) {
 	if s.router != nil {
 		s.forwardRouted(now, p)
 		return
 	}
-	out := s.choose(now, nil, p, p.Dest)
+	out := s.choosePort(now, nil, p, p.Dest)
 	if out == nil {
 		s.discardTurned(now, p)
 		return
@@ -210,7 +210,7 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	if p.In != buffer.Own {
 		in = s.Ports[p.In]
 	}
-	in.Discard(now, p, packet.NoRoute)
+	in.DiscardPacket(now, p, packet.NoRoute)
 }
 
 // PeekFate returns Fine if there is a path for p, or the reason why there is none.
@@ -230,30 +230,30 @@ func (s *Switch) PeekFate(now units.Time, in *port.Port, p *packet.Packet) packe
 // peekFlood returns Fine if a flooded packet that came in through in leaves through any port.
 func (s *Switch) peekFlood(in *port.Port) packet.Fate {
 	for i, q := range s.Ports {
-		if s.floods(i, q, in) {
+		if s.isFloodPort(i, q, in) {
 			return packet.Fine
 		}
 	}
 	return packet.NoRoute
 }
 
-// floods reports whether a flooded packet that came in through in leaves through q,
+// isFloodPort reports whether a flooded packet that came in through in leaves through q,
 // port i.
-func (s *Switch) floods(i int, q, in *port.Port) bool {
+func (s *Switch) isFloodPort(i int, q, in *port.Port) bool {
 	return q != in && s.table.Tree[i] && q.Link() != nil
 }
 
-// flood sends a copy to every tree port except the one the packet came in on. It
+// floodPacket sends a copy to every tree port except the one the packet came in on. It
 // returns false if there is none; the caller then still owns the packet.
-func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) bool {
+func (s *Switch) floodPacket(now units.Time, in *port.Port, p *packet.Packet) bool {
 	var out *port.Port
 	for i, q := range s.Ports {
-		if !s.floods(i, q, in) {
+		if !s.isFloodPort(i, q, in) {
 			continue
 		}
 		if out != nil {
 			s.replicated++
-			out.Send(now, s.pool.Clone(p))
+			out.Send(now, s.pool.ClonePacket(p))
 		}
 		out = q
 	}

@@ -31,7 +31,7 @@ type chain struct {
 	frame    []byte // nil for modelled packets
 	template packet.Packet
 	burst    int
-	deep     bool
+	qos      bool
 	interval units.Time
 
 	arrived, marked uint64
@@ -40,7 +40,7 @@ type chain struct {
 // sink frees packets that arrive.
 type sink struct{ c *chain }
 
-func (s sink) Input(_ units.Time, _ *port.Port, p *packet.Packet) {
+func (s sink) InputPacket(_ units.Time, _ *port.Port, p *packet.Packet) {
 	s.c.arrived++
 	if p.ECN() == wire.CE {
 		s.c.marked++
@@ -60,13 +60,13 @@ type chainConfig struct {
 	mode  forward.Settings // nil means ECMP
 	ports int              // more ports for each switch
 	slow  bool             // plain ports that start every packet with an event, as if observed
-	deep  bool             // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
+	qos   bool             // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
 }
 
 // judge is a congestion point that could judge departures but does not.
 type judge struct{ congestion.Passive }
 
-func (judge) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate { return packet.Fine }
+func (judge) OnEnqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate { return packet.Fine }
 
 // everything returns the classes of a switch with deep.
 func everything() (list []class.Class) {
@@ -87,7 +87,7 @@ func everything() (list []class.Class) {
 
 func newChain(cfg chainConfig) *chain {
 	const rate, last, size = 100 * units.Gbps, 50 * units.Gbps, 1514
-	c := &chain{burst: cfg.burst, deep: cfg.deep}
+	c := &chain{burst: cfg.burst, qos: cfg.qos}
 	e, pool := &c.engine, &c.pool
 	c.from = port.New(e, pool, "a:eth0", 0, sink{c}, plenty)
 	to := port.New(e, pool, "b:eth0", 0, sink{c}, plenty)
@@ -104,7 +104,7 @@ func newChain(cfg chainConfig) *chain {
 	c.join(c.addPort(s2, "s2:3", plenty), to, last, units.Microsecond)
 	s1.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, group}, Route: []uint16{1, 2}, Tree: []bool{true, true, false}})
 	s2.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {2}}, Route: []uint16{1, 2}, Tree: []bool{true, false, true}})
-	if cfg.red && !cfg.deep {
+	if cfg.red && !cfg.qos {
 		red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 		s2.Ports[2].SetPoint(e, func(func(units.Time)) congestion.Point {
 			return congestion.New(congestion.Choice{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool})
@@ -118,11 +118,11 @@ func newChain(cfg chainConfig) *chain {
 		for _, s := range []*switches.Switch{s1, s2} {
 			for _, p := range s.Ports {
 				p.SetPoint(e, func(func(units.Time)) congestion.Point { return judge{} })
-				p.Observe(0, nil) // the port decides again whether it may compute ahead
+				p.SetObserver(0, nil) // the port decides again whether it may compute ahead
 			}
 		}
 	}
-	if cfg.deep {
+	if cfg.qos {
 		c.classes(s1, 64*units.MB, 20*units.KB, everything()...)
 		c.classes(s2, 64*units.MB, 20*units.KB, everything()...)
 	}
@@ -151,9 +151,9 @@ func (c *chain) Fire(now units.Time) {
 			p.Dest = 1
 		}
 		p.SrcPort += uint16(c.sent)
-		p.Hash = packet.Mix(c.sent)
-		p.ID, p.Born = c.sent, now
-		if c.deep {
+		p.Hash = packet.MixBits(c.sent)
+		p.ID, p.Created = c.sent, now
+		if c.qos {
 			p.TOS = uint8(c.sent%class.Count)<<2 | wire.ECT0
 		}
 		c.sent++
@@ -177,9 +177,9 @@ var chains = []struct {
 	{"modelled, queueing", chainConfig{burst: 64, load: 0.9}},
 	{"modelled, ECMP and RED", chainConfig{burst: 64, load: 0.9, ecmp: true, red: true}},
 	{"modelled, queueing, event by event", chainConfig{burst: 64, load: 0.9, slow: true}},
-	{"modelled, everything", chainConfig{burst: 1, load: 0.9, deep: true}},
-	{"modelled, everything, queueing", chainConfig{burst: 64, load: 0.9, red: true, deep: true}},
-	{"modelled, everything, queueing, 64 ports", chainConfig{burst: 64, load: 0.9, ports: 61, red: true, deep: true}},
+	{"modelled, everything", chainConfig{burst: 1, load: 0.9, qos: true}},
+	{"modelled, everything, queueing", chainConfig{burst: 64, load: 0.9, red: true, qos: true}},
+	{"modelled, everything, queueing, 64 ports", chainConfig{burst: 64, load: 0.9, ports: 61, red: true, qos: true}},
 	{"frame", chainConfig{burst: 1, load: 0.9, frame: true}},
 	{"frame, ECMP and RED", chainConfig{burst: 64, load: 0.9, frame: true, ecmp: true, red: true}},
 	{"ECMP", chainConfig{burst: 1, load: 0.9, ecmp: true}},
@@ -230,7 +230,7 @@ func TestChainArrival(t *testing.T) {
 		// 1 us of propagation on each link; serialisation takes 123.04 ns,
 		// and twice that on the last link, where a burst queues.
 		last := units.Time(hops*1_000_000 + 2*123_040 + cfg.burst*246_080)
-		if c.arrived != uint64(cfg.burst) || c.engine.Now() != last || c.pool.Live() != 0 {
+		if c.arrived != uint64(cfg.burst) || c.engine.Now() != last || c.pool.LivePackets() != 0 {
 			t.Errorf("%s: %d arrived, the last at %v; want %d, %v", cfg.name, c.arrived, c.engine.Now(), cfg.burst, last)
 		}
 	}

@@ -56,8 +56,8 @@ func TestForward(t *testing.T) {
 			}
 		}
 	}
-	if s.pool.Live() != 0 || s.sw.Replicated() != 0 || s.sw.Originated() != 0 {
-		t.Errorf("live %d, copies %d, own %d; want none", s.pool.Live(), s.sw.Replicated(), s.sw.Originated())
+	if s.pool.LivePackets() != 0 || s.sw.ReplicatedPackets() != 0 || s.sw.OriginatedPackets() != 0 {
+		t.Errorf("live %d, copies %d, own %d; want none", s.pool.LivePackets(), s.sw.ReplicatedPackets(), s.sw.OriginatedPackets())
 	}
 }
 
@@ -99,15 +99,15 @@ func TestNoWay(t *testing.T) {
 		if got := s.sw.PeekFate(0, in, p); got != c.want {
 			t.Errorf("%s: foreseen %v, want %v", c.name, got, c.want)
 		}
-		s.sw.Input(0, in, p)
+		s.sw.InputPacket(0, in, p)
 		s.finish()
 		after := in.Counters(0)
 		if lost := after.Drops[packet.NoRoute] - before.Drops[packet.NoRoute]; (lost == 1) != (c.want == packet.NoRoute) || lost > 1 {
 			t.Errorf("%s: %d lost at the port it came in by", c.name, lost)
 		}
 	}
-	if got := len(s.hosts[1].got); got != 1 || len(s.hosts[0].got)+len(s.hosts[2].got) != 0 || s.pool.Live() != 0 {
-		t.Errorf("%d arrived, %d live", got, s.pool.Live())
+	if got := len(s.hosts[1].got); got != 1 || len(s.hosts[0].got)+len(s.hosts[2].got) != 0 || s.pool.LivePackets() != 0 {
+		t.Errorf("%d arrived, %d live", got, s.pool.LivePackets())
 	}
 }
 
@@ -124,7 +124,7 @@ func TestFlood(t *testing.T) {
 			table.Tree[i] = rapid.IntRange(0, 3).Draw(t, "in the tree") > 0
 			cable := rapid.IntRange(0, 3).Draw(t, "cable") > 0
 			if !cable {
-				s.sw.Ports[i].Connect(nil)
+				s.sw.Ports[i].ConnectLink(nil)
 			}
 			if i != in && table.Tree[i] && cable {
 				want[i] = 1
@@ -151,7 +151,7 @@ func TestFlood(t *testing.T) {
 		if got := s.sw.PeekFate(0, s.sw.Ports[in], p); got != fate {
 			t.Fatalf("foreseen %v, want %v", got, fate)
 		}
-		s.sw.Input(0, s.sw.Ports[in], p)
+		s.sw.InputPacket(0, s.sw.Ports[in], p)
 		s.finish()
 		got := make([]int, len(s.hosts))
 		for i, h := range s.hosts {
@@ -160,11 +160,11 @@ func TestFlood(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("packets by host (-want +got):\n%s", diff)
 		}
-		if s.sw.Replicated() != max(copies, 1)-1 {
-			t.Fatalf("%d copies counted for %d ports", s.sw.Replicated(), copies)
+		if s.sw.ReplicatedPackets() != max(copies, 1)-1 {
+			t.Fatalf("%d copies counted for %d ports", s.sw.ReplicatedPackets(), copies)
 		}
-		if lost := s.sw.Ports[in].Counters(0).Drops[packet.NoRoute]; (lost == 1) != (copies == 0) || s.pool.Live() != 0 {
-			t.Fatalf("%d lost, %d live", lost, s.pool.Live())
+		if lost := s.sw.Ports[in].Counters(0).Drops[packet.NoRoute]; (lost == 1) != (copies == 0) || s.pool.LivePackets() != 0 {
+			t.Fatalf("%d lost, %d live", lost, s.pool.LivePackets())
 		}
 	})
 }
@@ -193,7 +193,7 @@ func (s *star) paths(flows int) []int {
 	for i := range took {
 		p := s.packet(0, packet.Endpoint(len(s.hosts)), 100)
 		p.ID, p.Hash = uint64(i), packet.FlowHash(0x0a000001, 0x0a000002, wire.ProtoUDP, uint16(i), 5001)
-		s.sw.Input(0, s.sw.Ports[0], p)
+		s.sw.InputPacket(0, s.sw.Ports[0], p)
 	}
 	s.finish()
 	return took
@@ -257,20 +257,20 @@ func TestECMP(t *testing.T) {
 // also broadcast; those without a route are counted and freed.
 func TestOriginate(t *testing.T) {
 	s := newStar(3, 1)
-	s.sw.Originate(0, s.packet(0, 2, 100))
-	s.sw.Originate(0, s.packet(0, packet.Flood, 100))
+	s.sw.OriginatePacket(0, s.packet(0, 2, 100))
+	s.sw.OriginatePacket(0, s.packet(0, packet.Flood, 100))
 	s.finish()
 	if got := []int{len(s.hosts[0].got), len(s.hosts[1].got), len(s.hosts[2].got)}; !cmp.Equal(got, []int{1, 1, 2}) {
 		t.Errorf("packets by host %v, want 1, 1, 2", got)
 	}
-	if s.sw.Originated() != 2 || s.sw.Unsent() != 0 || s.sw.Replicated() != 2 {
-		t.Errorf("originated %d, copies %d; want 2, 2", s.sw.Originated(), s.sw.Replicated())
+	if s.sw.OriginatedPackets() != 2 || s.sw.UnsentPackets() != 0 || s.sw.ReplicatedPackets() != 2 {
+		t.Errorf("originated %d, copies %d; want 2, 2", s.sw.OriginatedPackets(), s.sw.ReplicatedPackets())
 	}
 	s.sw.SetTable(switches.Table{Groups: [][]uint16{nil}, Route: []uint16{0, 0, 0}, Tree: make([]bool, 3)})
-	s.sw.Originate(0, s.packet(0, 2, 100))
-	s.sw.Originate(0, s.packet(0, packet.Flood, 100))
+	s.sw.OriginatePacket(0, s.packet(0, 2, 100))
+	s.sw.OriginatePacket(0, s.packet(0, packet.Flood, 100))
 	s.finish()
-	if s.sw.Originated() != 4 || s.sw.Unsent() != 2 || s.pool.Live() != 0 {
-		t.Errorf("without a way: originated %d, unsent %d, live %d", s.sw.Originated(), s.sw.Unsent(), s.pool.Live())
+	if s.sw.OriginatedPackets() != 4 || s.sw.UnsentPackets() != 2 || s.pool.LivePackets() != 0 {
+		t.Errorf("without a way: originated %d, unsent %d, live %d", s.sw.OriginatedPackets(), s.sw.UnsentPackets(), s.pool.LivePackets())
 	}
 }

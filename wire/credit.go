@@ -37,11 +37,11 @@ type Credits struct {
 	Limit  [8]uint16 // FCCL: blocks up to which the peer may send
 }
 
-// Put writes the frame into b, CreditFrame bytes.
-func (c *Credits) Put(b []byte, from MAC) {
+// PutFrame writes the frame into b, CreditFrame bytes.
+func (c *Credits) PutFrame(b []byte, from MAC) {
 	clear(b[:CreditFrame])
-	MACControlGroup.Put(b)
-	from.Put(b[6:])
+	MACControlGroup.EncodeTo(b)
+	from.EncodeTo(b[6:])
 	binary.BigEndian.PutUint16(b[12:], EtherTypeMACControl)
 	binary.BigEndian.PutUint16(b[14:], opcodeExtension)
 	binary.BigEndian.PutUint32(b[16:], creditCID<<8|creditType)

@@ -15,7 +15,7 @@ func TestCreditFrame(t *testing.T) {
 		"00000000" + "00000000" + "00000000" + "01021122" + "00000000" + "0000fffe" + "00000000" + "00000000")
 	want = append(want, make([]byte, CreditFrame-len(want))...)
 	b := make([]byte, CreditFrame)
-	c.Put(b, 0x060000000102)
+	c.PutFrame(b, 0x060000000102)
 	if diff := cmp.Diff(want, b); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -31,7 +31,7 @@ func TestCreditFrame(t *testing.T) {
 // types.
 func TestParseCreditsRefuses(t *testing.T) {
 	b := make([]byte, CreditFrame)
-	(&Credits{Grants: 1}).Put(b, 1)
+	(&Credits{Grants: 1}).PutFrame(b, 1)
 	for n := range creditCounters + 32 {
 		if _, ok := ParseCredits(b[:n]); ok {
 			t.Errorf("%d bytes were taken for a frame", n)
@@ -54,7 +54,7 @@ func TestParseCreditsRefuses(t *testing.T) {
 				c.Limit[i] = rapid.Uint16().Draw(t, "limit")
 			}
 		}
-		c.Put(b, 2)
+		c.PutFrame(b, 2)
 		if got, ok := ParseCredits(b); !ok || got != c {
 			t.Fatalf("%+v was read as %+v, %v", c, got, ok)
 		}

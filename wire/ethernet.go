@@ -38,14 +38,14 @@ func ReadMAC(b []byte) MAC {
 	return MAC(binary.BigEndian.Uint32(b))<<16 | MAC(binary.BigEndian.Uint16(b[4:]))
 }
 
-// Put writes m as six octets.
-func (m MAC) Put(b []byte) {
+// EncodeTo writes m as six octets.
+func (m MAC) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint32(b, uint32(m>>16))
 	binary.BigEndian.PutUint16(b[4:], uint16(m))
 }
 
-// Multicast reports whether m addresses a group. Broadcast is one.
-func (m MAC) Multicast() bool { return m>>40&1 != 0 }
+// IsMulticast reports whether m addresses a group. Broadcast is one.
+func (m MAC) IsMulticast() bool { return m>>40&1 != 0 }
 
 // Reserved reports whether m is one of the group addresses that bridges do not forward, from
 // 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, such as those of spanning trees, pauses, LACP and

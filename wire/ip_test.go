@@ -295,13 +295,13 @@ func TestIPv4Checksum(t *testing.T) {
 func TestMAC(t *testing.T) {
 	b := []byte{0x02, 0x11, 0x22, 0x33, 0x44, 0x55}
 	m := ReadMAC(b)
-	if m != 0x021122334455 || m.Multicast() || !Broadcast.Multicast() || !MAC(0x01005e000001).Multicast() || !MAC(0x333300000001).Multicast() {
+	if m != 0x021122334455 || m.IsMulticast() || !Broadcast.IsMulticast() || !MAC(0x01005e000001).IsMulticast() || !MAC(0x333300000001).IsMulticast() {
 		t.Errorf("%012x: group bits are read wrongly", uint64(m))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := MAC(rapid.Uint64Range(0, uint64(Broadcast)).Draw(t, "mac"))
 		b := []byte{9, 9, 9, 9, 9, 9, 9}
-		m.Put(b)
+		m.EncodeTo(b)
 		if ReadMAC(b) != m || b[6] != 9 {
 			t.Fatalf("%012x is written as % x", uint64(m), b)
 		}

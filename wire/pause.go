@@ -36,11 +36,11 @@ func (p *Pause) Asks() bool {
 	return false
 }
 
-// Put writes the frame into b, PauseFrame bytes.
-func (p *Pause) Put(b []byte, from MAC) {
+// PutFrame writes the frame into b, PauseFrame bytes.
+func (p *Pause) PutFrame(b []byte, from MAC) {
 	clear(b[:PauseFrame])
-	MACControlGroup.Put(b)
-	from.Put(b[6:])
+	MACControlGroup.EncodeTo(b)
+	from.EncodeTo(b[6:])
 	binary.BigEndian.PutUint16(b[12:], EtherTypeMACControl)
 	if p.Global {
 		binary.BigEndian.PutUint16(b[14:], opcodePause)

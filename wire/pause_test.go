@@ -23,7 +23,7 @@ func TestPauseFrames(t *testing.T) {
 			"0180c2000001" + "060000000102" + "8808" + "0001" + "1234"},
 	} {
 		b := make([]byte, PauseFrame)
-		c.p.Put(b, 0x060000000102)
+		c.p.PutFrame(b, 0x060000000102)
 		want, _ := hex.DecodeString(c.want)
 		want = append(want, make([]byte, PauseFrame-len(want))...)
 		if diff := cmp.Diff(want, b); diff != "" {
@@ -39,7 +39,7 @@ func TestPauseFrames(t *testing.T) {
 // read beyond its end.
 func TestParsePauseRefuses(t *testing.T) {
 	frame := make([]byte, PauseFrame)
-	(&Pause{Classes: 1, Quanta: [8]uint16{9}}).Put(frame, 1)
+	(&Pause{Classes: 1, Quanta: [8]uint16{9}}).PutFrame(frame, 1)
 	for n := range 34 {
 		if _, ok := ParsePause(frame[:n]); ok {
 			t.Errorf("%d bytes of a PFC frame were taken for one", n)

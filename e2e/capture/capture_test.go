@@ -122,11 +122,11 @@ topology:
 		{"s1:2", "link-loss", "lost: random loss of the link at s1:2 out"},
 		{"s2:1", "bad-fcs", "dropped: bad FCS at s2:1 in"},
 	} {
-		least, most := before[c.port].Drops[c.reason], after[c.port].Drops[c.reason]
+		minDrops, maxDrops := before[c.port].Drops[c.reason], after[c.port].Drops[c.reason]
 		got := uint64(len(testlab.Tshark(t, file, "-Y", `frame.comment contains "`+c.comment+`"`)))
 		t.Logf("%s %s: %d", c.port, c.reason, got)
-		if least == 0 || got < least || got > most {
-			t.Errorf("%s %s: counter %d to %d, capture %d", c.port, c.reason, least, most, got)
+		if minDrops == 0 || got < minDrops || got > maxDrops {
+			t.Errorf("%s %s: counter %d to %d, capture %d", c.port, c.reason, minDrops, maxDrops, got)
 		}
 	}
 	bad := uint64(len(testlab.Tshark(t, file, "-Y", "frame.packet_flags_crc_error == 1")))

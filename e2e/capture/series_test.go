@@ -42,7 +42,7 @@ series: {ports: "s1:s2"}
 			}
 			s, irregular := series.NewStatistician(series.Rate, 500*units.Millisecond), 0
 			for i := range rows {
-				s.Add(&rows[i])
+				s.AddRow(&rows[i])
 				if rows[i].At%(2*units.Millisecond) != 0 {
 					irregular++
 				}
@@ -135,12 +135,12 @@ workload:
 			if err != nil {
 				t.Fatal(err)
 			}
-			goodput, err := x.Find("goodput")
+			goodput, err := x.FindQuantity("goodput")
 			if err != nil {
 				t.Fatal(err)
 			}
 			sent, irregular := map[string]float64{}, 0
-			if err := x.Each(func(row *series.FlowRow) error {
+			if err := x.EachRow(func(row *series.FlowRow) error {
 				sent[row.Transfer] += row.Values[goodput] * row.Interval.Seconds() / 8
 				if row.At%(2*units.Millisecond) != 0 {
 					irregular++

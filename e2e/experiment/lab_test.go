@@ -87,7 +87,7 @@ func processes(t *testing.T) (all []process) {
 // labOf finds the lab of the cell that a process runs.
 func labOf(t *testing.T, pid int) (name string) {
 	t.Helper()
-	labs, err := netnslab.List()
+	labs, err := netnslab.ListLabs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,11 +175,11 @@ func TestPrograms_SIGTERMLeavesNothing(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != testlab.ExitSignal+int(unix.SIGTERM) || !strings.Contains(p.Out.String(), "run the same command again") {
 		t.Errorf("exit code %d\n%s", code, &p.Out)
 	}
-	if _, err := netnslab.Find(name); err == nil {
+	if _, err := netnslab.FindLab(name); err == nil {
 		t.Errorf("the lab %s is still there", name)
 	}
 	for _, host := range []string{"h1", "h2"} {
-		if _, err := os.Stat(filepath.Join("/run/netns", netnslab.Namespace(name, host))); err == nil {
+		if _, err := os.Stat(filepath.Join("/run/netns", netnslab.NamespaceName(name, host))); err == nil {
 			t.Errorf("the namespace of %s is still there", host)
 		}
 	}
@@ -187,7 +187,7 @@ func TestPrograms_SIGTERMLeavesNothing(t *testing.T) {
 
 // runsIn reports whether a program runs in a host of a lab.
 func runsIn(lab, host, program string) bool {
-	out, _ := exec.Command("ip", "netns", "pids", netnslab.Namespace(lab, host)).Output()
+	out, _ := exec.Command("ip", "netns", "pids", netnslab.NamespaceName(lab, host)).Output()
 	for _, pid := range strings.Fields(string(out)) {
 		if comm, _ := os.ReadFile(filepath.Join("/proc", pid, "comm")); strings.TrimSpace(string(comm)) == program {
 			return true

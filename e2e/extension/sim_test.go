@@ -211,7 +211,7 @@ func TestExtension_IsTreatedLikeWeftsOwn(t *testing.T) {
 
 // notices checks that tshark shows the messages of a capture with the Lua code
 // that the extension has registered.
-func notices(t *testing.T, weft, file string, least units.Bytes) {
+func notices(t *testing.T, weft, file string, minQueue units.Bytes) {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
 		t.Skip("SKIPPED: tshark is missing: run scripts/test.sh, which installs it")
@@ -236,7 +236,7 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 		var queue units.Bytes
 		var dscp, checksum int
 		if _, err := fmt.Sscan(line, &protocol, &qp, &queue, &to, &dscp, &checksum); err != nil ||
-			protocol != "BRAKE" || queue < least || !isHost.MatchString(to) || dscp != 48 || checksum != 1 {
+			protocol != "BRAKE" || queue < minQueue || !isHost.MatchString(to) || dscp != 48 || checksum != 1 {
 			t.Errorf("%q: %v", line, err)
 		}
 	}

@@ -28,9 +28,9 @@ topology:
 `, "iperf3", "ping")
 	l.Ping("h1", 3, "h3")
 	for _, c := range []struct {
-		from  string
-		flags []string
-		most  float64 // Mb/s
+		from    string
+		flags   []string
+		maxRate float64 // Mb/s
 	}{
 		{"h1", []string{"-n", "2M"}, 20},
 		{"h1", []string{"-n", "2M", "-6"}, 20},
@@ -47,8 +47,8 @@ topology:
 		l.Iperf3(c.from, "h3", "h3", c.flags...)
 		got := rateIn(t, stop()) / 1e6
 		t.Logf("%s %v: %.1f Mb/s", c.from, c.flags, got)
-		if got < c.most/10 || got > 1.02*c.most {
-			t.Errorf("%s %v: %.1f Mb/s, want %.0f", c.from, c.flags, got, c.most)
+		if got < c.maxRate/10 || got > 1.02*c.maxRate {
+			t.Errorf("%s %v: %.1f Mb/s, want %.0f", c.from, c.flags, got, c.maxRate)
 		}
 	}
 	var flows []status.EdgeFlow
@@ -183,30 +183,30 @@ func checkQueueGauges(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := x.Find("mark-probability")
+	p, err := x.FindQuantity("mark-probability")
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, err := x.Find("edge_waiting_bytes")
+	waiting, err := x.FindQuantity("edge_waiting_bytes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	most := 0.0
-	if err := x.Each(func(r *series.Row) error {
-		if _, ok := p.Of(r); ok != (r.Port[0] == 's') {
+	maxRate := 0.0
+	if err := x.EachRow(func(r *series.Row) error {
+		if _, ok := p.ValueIn(r); ok != (r.Port[0] == 's') {
 			t.Fatalf("%+v", r)
 		}
-		v, ok := waiting.Of(r)
+		v, ok := waiting.ValueIn(r)
 		if ok != (r.Port == "h1:eth0") {
 			t.Fatalf("%+v", r)
 		}
-		most = max(most, v)
+		maxRate = max(maxRate, v)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if most < 1500 {
-		t.Errorf("at most %v bytes waited in the edge service", most)
+	if maxRate < 1500 {
+		t.Errorf("at most %v bytes waited in the edge service", maxRate)
 	}
 }
 
@@ -223,10 +223,10 @@ func checkEdgeFlows(t *testing.T, name, flow string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rate, _ := x.Find("rate")
-	sent, _ := x.Find("sent")
+	rate, _ := x.FindQuantity("rate")
+	sent, _ := x.FindQuantity("sent")
 	bytes := 0.0
-	if err := x.Each(func(r *series.FlowRow) error {
+	if err := x.EachRow(func(r *series.FlowRow) error {
 		if r.NIC != "h1:eth0" || r.Name == "" || r.Values[rate] != 20e6 {
 			t.Fatalf("%+v", r)
 		}

@@ -207,7 +207,7 @@ topology:
 `, "iperf3", "ping", "tshark")
 	// 1514 bytes take 1.23 ms at 10 Mb/s. The captures have the emulated time
 	// that a ping takes; ping's own time includes what the machine adds.
-	ping := func(tos string, atLeast int) (best float64, spent []float64) {
+	ping := func(tos string, minReplies int) (best float64, spent []float64) {
 		stop := l.Capture("s1:h2", "s2:h3", "-f", "icmp")
 		out := l.Exec("h2", "ping", "-4", "-Q", tos, "-c", "30", "-i", "0.05", "h3")
 		file := stop()
@@ -227,12 +227,12 @@ topology:
 				spent = append(spent, now-from)
 			}
 		}
-		if len(spent) < atLeast {
+		if len(spent) < minReplies {
 			t.Fatalf("only %d of 30 pings are in the capture", len(spent))
 		}
 		return best, spent
 	}
-	most := func(x []float64) (m float64) {
+	maxOf := func(x []float64) (m float64) {
 		for _, v := range x {
 			m = max(m, v)
 		}
@@ -245,14 +245,14 @@ topology:
 	l.WaitFor("a queue before the slow link", func() bool { return l.Ports()["s1:s2"].QueueBytes > 60_000 })
 	_, urgent := ping("184", 30)
 	_, plain := ping("0", 1) // the queue may be full
-	t.Logf("ms across both switches: idle up to %.3f, urgent up to %.3f beside iperf3, in iperf3's own class up to %.1f", most(idle), most(urgent), most(plain))
-	if most(plain) < 20 {
-		t.Errorf("in iperf3's class a ping took at most %.1f ms: iperf3 did not fill the link", most(plain))
+	t.Logf("ms across both switches: idle up to %.3f, urgent up to %.3f beside iperf3, in iperf3's own class up to %.1f", maxOf(idle), maxOf(urgent), maxOf(plain))
+	if maxOf(plain) < 20 {
+		t.Errorf("in iperf3's class a ping took at most %.1f ms: iperf3 did not fill the link", maxOf(plain))
 	}
 	// Captures have emulated times, so this holds on a busy machine as well.
 	// The ping waits for one packet at s1, 1538 bytes on the wire or 1.2304 ms. At s2 it comes
 	// 122 bytes, 0.0976 ms, after that packet, which then takes 0.1230 ms to leave.
-	if extra := most(urgent) - most(idle); extra > 1.2304+0.1230-0.0976+0.001 {
+	if extra := maxOf(urgent) - maxOf(idle); extra > 1.2304+0.1230-0.0976+0.001 {
 		t.Errorf("beside iperf3 a ping of the highest class took %.4f ms longer, want 1.2558 at most", extra)
 	}
 }

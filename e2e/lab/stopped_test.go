@@ -67,12 +67,12 @@ workload:
 	if o := l.Must("ps"); !regexp.MustCompile(`(?m)^` + l.Name + ` +stopped `).MatchString(o) {
 		t.Errorf("weft ps:\n%s", o)
 	}
-	least := units.FromDuration(time.Since(stopped))
+	minStop := units.FromDuration(time.Since(stopped))
 	signal(syscall.SIGCONT)
 	if o := l.Must("ps", l.Name); !strings.Contains(o, "h1:eth0") {
 		t.Errorf("weft ps after it went on:\n%s", o)
 	}
-	most := units.FromDuration(time.Since(ran))
+	maxStop := units.FromDuration(time.Since(ran))
 	l.WaitFor("the log says for how long the lab did not run", func() bool { return strings.Contains(l.Log(), "did not run for") })
 	if said := l.Log(); !strings.Contains(said, "its process was stopped (SIGSTOP") || strings.Contains(said, "lower the rates") {
 		t.Errorf("the log says:\n%s", said)
@@ -80,8 +80,8 @@ workload:
 	r := l.Down()
 	// What the engine would have slept when it was stopped is taken off: less than the gap of
 	// 0.4 ms between two packets, and 10 ms of tolerance.
-	if a := r.Timing.Absent; a > most || a < least-20*units.Millisecond {
-		t.Errorf("the engine was stopped for %v to %v, and the report says %v", least, most, a)
+	if a := r.Timing.Absent; a > maxStop || a < minStop-20*units.Millisecond {
+		t.Errorf("the engine was stopped for %v to %v, and the report says %v", minStop, maxStop, a)
 	}
 	if !strings.HasPrefix(r.Timing.Overload, "the engine did not run for") || strings.Contains(r.Timing.Overload, "lower the rates") {
 		t.Errorf("the report says %q", r.Timing.Overload)

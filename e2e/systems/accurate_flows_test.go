@@ -46,7 +46,7 @@ func acknowledged(t *testing.T, p *plan.Plan, until units.Time) (*fabric.Fabric,
 
 // payloadShare returns the payload's share of the wire, for full segments over IPv4.
 func payloadShare(c *carrier.TCP) float64 {
-	return float64(c.Full()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
+	return float64(c.FullPayload()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
 }
 
 // TestACCurateTCP_SharesAParkingLotEqually: flows over TCP in a parking lot have the rate that

@@ -181,7 +181,7 @@ workload:
 `))
 		h1, _ := f.Plan.Node("h1")
 		frps, data := 0, 0
-		f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+		f.Port(h1, 0).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
 			switch {
 			case p.Message != nil:
 				frps++

@@ -32,8 +32,8 @@ workload:
 		sent := float64(now.TxBytes-before.TxBytes) + 24*float64(now.TxPackets-before.TxPackets)
 		mean, used := now.MeanQueue(before), sent*8/0.02/10e9
 		t.Logf("%s: queue %.0f B, at most %v, %.3f of the link", preset, mean, now.MaxQueue, used)
-		if mean < 25_000 || mean > 45_000 || now.Dropped() > 0 || used < 0.97 {
-			t.Errorf("%s: queue %.0f B, %d drops, %.3f of the link", preset, mean, now.Dropped(), used)
+		if mean < 25_000 || mean > 45_000 || now.DroppedPackets() > 0 || used < 0.97 {
+			t.Errorf("%s: queue %.0f B, %d drops, %.3f of the link", preset, mean, now.DroppedPackets(), used)
 		}
 		pairs, err := f.QPsOf("")
 		if err != nil {

@@ -183,7 +183,7 @@ func paperSeeds(n int) []int {
 // the same with DCQCN.
 func TestPFC_IsUnfairAndDCQCNIsNot(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
-	var least, most float64 = math.Inf(1), 0
+	var minRate, maxRate float64 = math.Inf(1), 0
 	for _, seed := range paperSeeds(6) {
 		g, n := runPaperLab(t, "fig3.yaml", seed, 20*ms, 30*ms)
 		far, fair := []float64{g["H1"], g["H2"], g["H3"]}, fairness.Jain(g["H1"], g["H2"], g["H3"], g["H4"])
@@ -191,11 +191,11 @@ func TestPFC_IsUnfairAndDCQCNIsNot(t *testing.T) {
 		if slices.Max(far) > 1.02*g["H4"] || fair > 0.92 || n == 0 {
 			t.Errorf("PFC, seed %d: H1 to H3 have %.1f and H4 %.1f Gb/s, Jain %.3f, %d pauses", seed, far, g["H4"], fair, n)
 		}
-		least, most = min(least, g["H4"]), max(most, g["H4"])
+		minRate, maxRate = min(minRate, g["H4"]), max(maxRate, g["H4"])
 	}
 	// T4's bottleneck has three input ports, or two if all others use the same one.
-	if !testing.Short() && (math.Abs(least-lineGoodput/3) > 0.5 || math.Abs(most-lineGoodput/2) > 0.5) {
-		t.Errorf("H4 has %.1f to %.1f Gb/s", least, most)
+	if !testing.Short() && (math.Abs(minRate-lineGoodput/3) > 0.5 || math.Abs(maxRate-lineGoodput/2) > 0.5) {
+		t.Errorf("H4 has %.1f to %.1f Gb/s", minRate, maxRate)
 	}
 	for _, seed := range paperSeeds(2) {
 		g, n := runPaperLab(t, "fig8.yaml", seed, 30*ms, 50*ms)

@@ -98,7 +98,7 @@ func atRest(t testing.TB, f *fabric.Fabric) {
 	t.Helper()
 	live := 0
 	for _, s := range f.Shards {
-		live += s.Pool.Live()
+		live += s.Pool.LivePackets()
 	}
 	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || live != 0 {
 		t.Errorf("%d packets are out of the pools, %+v", live, a)

@@ -14,7 +14,7 @@ import (
 type row struct {
 	dropped, retransmitted, timeouts, pauses, marked, cnps uint64
 
-	mean, most   float64 // of the queue to h11, in KB
+	mean, max    float64 // of the queue to h11, in KB
 	goodput      float64 // of the incast, Gb/s
 	fair         float64 // Jain's index of the senders' goodputs
 	last         float64 // completion, ms
@@ -34,7 +34,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 	sums, q := workload.SumTransfers(f.Transfers()), portNamed(t, f, "s2:h11")
 	r := row{
 		dropped: f.Accounts().Dropped, retransmitted: sums.Retransmitted, timeouts: sums.Timeouts, marked: f.Accounts().Marked, cnps: sums.CNPs,
-		mean: q.QueueMean / 1e3, most: float64(q.QueueMax) / 1e3,
+		mean: q.QueueMean / 1e3, max: float64(q.QueueMax) / 1e3,
 	}
 	r.pauses, _ = pauseTotals(f)
 	var rates []float64

@@ -117,21 +117,21 @@ func (x *tree) maxMin() []float64 {
 		}
 	}
 	for {
-		tightest, least := "", math.Inf(1)
+		tightest, minShare := "", math.Inf(1)
 		for name, flows := range open {
-			if share := left[name] / float64(len(flows)); len(flows) > 0 && (share < least || share == least && name < tightest) {
-				tightest, least = name, share
+			if share := left[name] / float64(len(flows)); len(flows) > 0 && (share < minShare || share == minShare && name < tightest) {
+				tightest, minShare = name, share
 			}
 		}
 		if tightest == "" {
 			return rates
 		}
 		for i := range open[tightest] {
-			rates[i] = least
+			rates[i] = minShare
 			for name := range x.way(i) {
 				if name != tightest {
 					delete(open[name], i)
-					left[name] -= least
+					left[name] -= minShare
 				}
 			}
 		}

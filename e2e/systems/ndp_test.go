@@ -81,7 +81,7 @@ func TestNDP_IncastFillsTheLinkWithoutTimeouts(t *testing.T) {
 		for _, r := range all {
 			last = max(last, r.Arrived)
 		}
-		packets := units.Bytes((size + x.Full() - 1) / x.Full())
+		packets := units.Bytes((size + x.FullPayload() - 1) / x.FullPayload())
 		wire := units.Bytes(c.senders) * (size + packets*(x.HeadersLen()+14+24))
 		busy := float64((10 * units.Gbps).TimeOf(wire)) / float64(last)
 		k := f.NDP()[0]
@@ -103,7 +103,7 @@ func TestNDP_PermutationFillsTheLinks(t *testing.T) {
 		name, topology, forwarding string
 		paths                      int
 		penalty                    bool
-		least                      float64
+		minShare                   float64
 	}{
 		{"k=4", "fat-tree: {k: 4", "round-robin", 256, false, 0.95},
 		{"k=8", "fat-tree: {k: 8", "round-robin", 256, false, 0.95},
@@ -133,17 +133,17 @@ func TestNDP_PermutationFillsTheLinks(t *testing.T) {
 		}
 		// On the wire, as a share of a full link.
 		share := func(acked units.Bytes) float64 {
-			return float64((10 * units.Gbps).TimeOf(acked)) / float64(length) * 9038 / float64(x.Full())
+			return float64((10 * units.Gbps).TimeOf(acked)) / float64(length) * 9038 / float64(x.FullPayload())
 		}
-		sum, least := 0.0, 1.0
+		sum, minShare := 0.0, 1.0
 		for _, r := range all {
-			sum, least = sum+share(r.Acked), min(least, share(r.Acked))
+			sum, minShare = sum+share(r.Acked), min(minShare, share(r.Acked))
 		}
 		sum /= float64(len(h))
 		n := f.NDP()[0]
-		t.Logf("%s: %.3f of the links, the slowest flow %.3f; %+v", c.name, sum, least, *n)
-		if sum < c.least || least < c.least-0.03 || n.Timeouts > 0 {
-			t.Errorf("%s: %.3f of the links, the slowest flow %.3f; %+v", c.name, sum, least, *n)
+		t.Logf("%s: %.3f of the links, the slowest flow %.3f; %+v", c.name, sum, minShare, *n)
+		if sum < c.minShare || minShare < c.minShare-0.03 || n.Timeouts > 0 {
+			t.Errorf("%s: %.3f of the links, the slowest flow %.3f; %+v", c.name, sum, minShare, *n)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestNDP_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 					t.Errorf("%v", n)
 				}
 				k := *f.NDP()[0]
-				k.Add(*f.NDP()[1])
+				k.AddCounters(*f.NDP()[1])
 				if trims := strings.Contains(c.lab, "trim"); (k.NACKs > 0) != trims || again != k.Resent {
 					t.Errorf("%+v, %d were sent again", k, again)
 				}

@@ -46,7 +46,7 @@ func TestQCN_KeepsTheQueueAtItsSetPoint(t *testing.T) {
 	const samples = 400
 	for i := range samples {
 		runTo(t, f, 20*ms+units.Time(i+1)*100*us)
-		_, bytes := f.Port(s1, 3).Queued(f.Now())
+		_, bytes := f.Port(s1, 3).QueueLength(f.Now())
 		sum += bytes
 	}
 	after := f.PortStatus(s1, 3)

@@ -107,7 +107,7 @@ workload:
 			from, before := f.Now(), f.Transfers()
 			for i := range samples {
 				runTo(t, f, 10*ms+units.Time(i+1)*20*us)
-				_, bytes := f.Port(s1, 4).Queued(f.Now())
+				_, bytes := f.Port(s1, 4).QueueLength(f.Now())
 				sum += bytes
 			}
 			var rates []float64

@@ -365,7 +365,7 @@ func TestRoGUE_ResponderInRTRChangesToItsShadow(t *testing.T) {
 // have none.
 func TestRoGUE_FlowsOfOneNICShareItsLink(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
-	for flows, least := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
+	for flows, minShare := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
 		workload := "workload:\n"
 		for range flows {
 			workload += "  - {write: {from: h1, to: r, size: 1MB, count: unlimited}}\n"
@@ -381,7 +381,7 @@ func TestRoGUE_FlowsOfOneNICShareItsLink(t *testing.T) {
 		share, jain := sum*8/100e-3/10e9, fairness.Jain(received...)
 		w := layerOf(t, f, "h1").Done()
 		t.Logf("%d flows: %.3f of the line, Jain's index %.3f, %+v", flows, share, jain, w)
-		if share < 0.85 || jain < least {
+		if share < 0.85 || jain < minShare {
 			t.Errorf("%d flows: %.3f of the line, Jain's index %.3f", flows, share, jain)
 		}
 		if (w.NoLimiter > 0) != (flows > 8) {

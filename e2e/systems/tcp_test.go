@@ -185,7 +185,7 @@ func TestTCP_IsReadByTshark(t *testing.T) {
 				data++
 			}
 		}
-		if syn != 2 || fin != 2 || data != (50_000+int(c.Full())-1)/int(c.Full()) {
+		if syn != 2 || fin != 2 || data != (50_000+int(c.FullPayload())-1)/int(c.FullPayload()) {
 			t.Errorf("IPv%d: tshark sees %d SYNs, %d FINs, %d segments with data", ip, syn, fin, data)
 		}
 	}

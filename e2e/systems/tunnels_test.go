@@ -43,19 +43,19 @@ const tunnelHeaders = 20 + 8 + 8
 // dataQueues records the longest data queue of any port, and drops of packets that are not
 // trimmed.
 type dataQueues struct {
-	most  units.Bytes
-	drops int
+	maxDepth units.Bytes
+	drops    int
 }
 
 func (d *dataQueues) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
 	if dir != port.Out {
 		return
 	}
-	if fate.Dropped() {
+	if fate.IsDrop() {
 		d.drops++
 	}
 	if fate == packet.Trimmed {
-		d.most = max(d.most, depth)
+		d.maxDepth = max(d.maxDepth, depth)
 	}
 }
 
@@ -65,7 +65,7 @@ func watchSwitches(f *fabric.Fabric) *dataQueues {
 	for _, sw := range f.Switches {
 		if sw != nil {
 			for _, p := range sw.Ports {
-				p.Observe(f.Now(), d)
+				p.SetObserver(f.Now(), d)
 			}
 		}
 	}
@@ -120,13 +120,13 @@ func TestEQDS_TCPIncastFillsTheLink(t *testing.T) {
 			frame := packet.OnWire(14 + payload + over)
 			share := float64(senders*size) * 8 * float64(frame) / float64(payload) / 10e9 / last.Seconds()
 			g := edgeGauges(f)
-			t.Logf("IPv%d, %s: %.1f%% of the link, queue %v, %v trimmed, %v dropped by EQIFs", version, backend, 100*share, watched.most, g["trimmed"], g["dropped"])
+			t.Logf("IPv%d, %s: %.1f%% of the link, queue %v, %v trimmed, %v dropped by EQIFs", version, backend, 100*share, watched.maxDepth, g["trimmed"], g["dropped"])
 			// The sender's messages about the tunnel of acknowledgements take 3% of the
 			// link.
 			if share < 0.94 {
 				t.Errorf("IPv%d, %s: %.1f%% of the link is used", version, backend, 100*share)
 			}
-			if watched.drops > 0 || watched.most > tunnelQueue || g["timeouts"] != 0 {
+			if watched.drops > 0 || watched.maxDepth > tunnelQueue || g["timeouts"] != 0 {
 				t.Errorf("IPv%d, %s: %+v, %v", version, backend, watched, g)
 			}
 			if backend == "rts" && g["trimmed"] != 0 {
@@ -163,7 +163,7 @@ func TestEQDS_DropsExcessDatagramsAtTheSenders(t *testing.T) {
 	}
 	runTo(t, f, 10*units.Millisecond)
 	a, g := f.Accounts(), edgeGauges(f)
-	if watched.drops > 0 || watched.most > tunnelQueue || a.Drops["queue-full"] != uint64(g["dropped"]) || g["dropped"] == 0 || g["timeouts"] != 0 {
+	if watched.drops > 0 || watched.maxDepth > tunnelQueue || a.Drops["queue-full"] != uint64(g["dropped"]) || g["dropped"] == 0 || g["timeouts"] != 0 {
 		t.Errorf("%+v, %+v, %v", watched, a, g)
 	}
 	for _, r := range f.Results() {
@@ -190,7 +190,7 @@ workload:
 `))
 	tunnels, plain := 0, 0
 	h1, _ := f.Plan.Node("h1")
-	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
+	f.Port(h1, 0).SetObserver(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
 		if d == port.Out {
 			if p.Flow == packet.Protocol {
 				tunnels++

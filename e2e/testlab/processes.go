@@ -47,7 +47,7 @@ func (l *Lab) EndPrograms(host, program string) {
 // host's network.
 func (l *Lab) Processes(host, program string) (pids []int) {
 	l.T.Helper()
-	want, err := os.Stat(filepath.Join("/run/netns", netnslab.Namespace(l.Name, host)))
+	want, err := os.Stat(filepath.Join("/run/netns", netnslab.NamespaceName(l.Name, host)))
 	if err != nil {
 		l.T.Fatal(err)
 	}

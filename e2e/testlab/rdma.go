@@ -67,7 +67,7 @@ func (l *Lab) ListensTCP(host, port string) bool {
 	if err != nil {
 		l.T.Fatal(err)
 	}
-	return netnslab.Listens(SocketIn(l, host, func() (string, error) {
+	return netnslab.IsListening(SocketIn(l, host, func() (string, error) {
 		v4, err := os.ReadFile("/proc/thread-self/net/tcp")
 		v6, _ := os.ReadFile("/proc/thread-self/net/tcp6") // absent without IPv6
 		return string(v4) + string(v6), err
@@ -171,11 +171,11 @@ func (l *Lab) rdmaCommand(host string, argv []string) []string {
 
 // Tail returns the end of what a program said: rping -V prints all its data.
 func Tail(said string) string {
-	const most = 2000 // bytes
-	if len(said) <= most {
+	const maxLength = 2000 // bytes
+	if len(said) <= maxLength {
 		return said
 	}
-	return "... " + said[len(said)-most:]
+	return "... " + said[len(said)-maxLength:]
 }
 
 // Program is a program that runs beside the test.

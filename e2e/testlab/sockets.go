@@ -22,7 +22,7 @@ func SocketIn[T any](l *Lab, host string, f func() (T, error)) (socket T) {
 				return err
 			}
 			defer home.Close()
-			there, err := netns.GetFromName(netnslab.Namespace(l.Name, host))
+			there, err := netns.GetFromName(netnslab.NamespaceName(l.Name, host))
 			if err != nil {
 				return err
 			}

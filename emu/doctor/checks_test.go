@@ -84,7 +84,7 @@ func named(t *testing.T, checks []Check, name string) Check {
 // TestChecks_GoodMachineIsOK: no warnings, and every check is complete.
 func TestChecks_GoodMachineIsOK(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range good().checks() {
+	for _, c := range good().runChecks() {
 		if c.Verdict != OK || c.Found == "" || c.Found == "unknown" || !slices.Contains(groups, c.Group) || seen[c.Name] {
 			t.Errorf("%+v", c)
 		}
@@ -97,7 +97,7 @@ func TestChecks_GoodMachineIsOK(t *testing.T) {
 func TestChecks_UnknownIsNoFailure(t *testing.T) {
 	m := good()
 	m.fs = fstest.MapFS{}
-	for _, c := range m.checks() {
+	for _, c := range m.runChecks() {
 		if (c.Verdict == Bad) != (c.Name == "/dev/net/tun") {
 			t.Errorf("%+v", c)
 		}
@@ -229,7 +229,7 @@ func TestChecks_EachProblemIsFound(t *testing.T) {
 	} {
 		m := good()
 		c.change(m)
-		got := named(t, m.checks(), c.name)
+		got := named(t, m.runChecks(), c.name)
 		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Fix, c.fix) {
 			t.Errorf("%s: %+v\nwant %s, %q found, fix %q", c.name, got, c.verdict, c.found, c.fix)
 		}
@@ -312,17 +312,17 @@ func TestRoom_ScarcestResourceLimitsHosts(t *testing.T) {
 	} {
 		m := good()
 		m.fs = files(map[string]string{c.path: c.text})
-		if hosts, lack := m.room().hosts(); hosts != c.hosts || lack != c.lack {
+		if hosts, lack := m.measureRoom().fittingHosts(); hosts != c.hosts || lack != c.lack {
 			t.Errorf("%s: %d hosts for lack of %s, want %d, %s", c.path, hosts, lack, c.hosts, c.lack)
 		}
 	}
 }
 
 func TestReason_IsWithoutPathAndCall(t *testing.T) {
-	if got := reason(fmt.Errorf("x: %w", &fs.PathError{Op: "open", Path: "/a", Err: unix.EACCES})); got != "permission denied" {
+	if got := reasonOf(fmt.Errorf("x: %w", &fs.PathError{Op: "open", Path: "/a", Err: unix.EACCES})); got != "permission denied" {
 		t.Error(got)
 	}
-	if got := reason(errors.New("y")); got != "y" {
+	if got := reasonOf(errors.New("y")); got != "y" {
 		t.Error(got)
 	}
 }

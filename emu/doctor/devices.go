@@ -47,7 +47,7 @@ func measureDevices(ctx context.Context, e effort) (*Devices, []LeftOut) {
 		if ctx.Err() != nil {
 			return
 		}
-		s, nice, err := carry(ctx, e, mtu, offload, t)
+		s, nice, err := carryTraffic(ctx, e, mtu, offload, t)
 		if err != nil {
 			left = append(left, LeftOut{what, err.Error()})
 			return
@@ -56,16 +56,16 @@ func measureDevices(ctx context.Context, e effort) (*Devices, []LeftOut) {
 		keep(s)
 	}
 	packets := func(to *float64) func([]sample) {
-		return func(s []sample) { *to = digits(medianOf(s, sample.perSecond), 3) }
+		return func(s []sample) { *to = keepDigits(medianOf(s, sample.perSecond), 3) }
 	}
 	rate := func(to *units.Rate) func([]sample) {
-		return func(s []sample) { *to = units.Rate(digits(medianOf(s, sample.goodput), 3)) }
+		return func(s []sample) { *to = units.Rate(keepDigits(medianOf(s, sample.goodput), 3)) }
 	}
-	measure(smallPackets, ethernetMTU, false, udp(64), packets(&d.Small))
-	measure(largePackets, ethernetMTU, false, udp(1472), packets(&d.Large))
-	measure(streamEthernet, ethernetMTU, false, tcp, rate(&d.TCP1500))
-	measure(streamJumbo, jumboMTU, false, tcp, rate(&d.TCP9000))
-	measure(streamOffload, ethernetMTU, true, tcp, rate(&d.Offload))
+	measure(smallPackets, ethernetMTU, false, sendUDP(64), packets(&d.Small))
+	measure(largePackets, ethernetMTU, false, sendUDP(1472), packets(&d.Large))
+	measure(streamEthernet, ethernetMTU, false, sendTCP, rate(&d.TCP1500))
+	measure(streamJumbo, jumboMTU, false, sendTCP, rate(&d.TCP9000))
+	measure(streamOffload, ethernetMTU, true, sendTCP, rate(&d.Offload))
 	if *d == (Devices{Nice: d.Nice}) {
 		return nil, left
 	}
@@ -77,7 +77,7 @@ func medianOf(s []sample, f func(sample) float64) float64 {
 	for i := range s {
 		v[i] = f(s[i])
 	}
-	return median(v)
+	return medianValue(v)
 }
 
 // sample is what the loop carried from the first TAP to the second in one round.
@@ -101,14 +101,14 @@ func (s sample) goodput() float64 {
 // busy machine it and the senders wait for a core.
 const carryLimit = 10 * time.Second
 
-// carry creates two hosts and runs the loop between them while traffic flows.
-func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s []sample, nice bool, err error) {
+// carryTraffic creates two hosts and runs the loop between them while traffic flows.
+func carryTraffic(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s []sample, nice bool, err error) {
 	var hosts [2]*host
 	for i := range hosts {
 		if hosts[i], err = newHost(i+1, mtu, offload); err != nil {
 			return nil, false, err
 		}
-		defer hosts[i].close()
+		defer hosts[i].closeHost()
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+carryLimit)
 	defer cancel()
@@ -116,10 +116,10 @@ func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s [
 	ended := make(chan error, 1)
 	go func() {
 		nice = true
-		err := wall.OnThread(wall.Busy, l.run)
+		err := wall.OnThread(wall.Busy, l.runRounds)
 		if err != nil && !l.started {
 			nice = false
-			err = wall.OnThread(wall.Ordinary, l.run)
+			err = wall.OnThread(wall.Ordinary, l.runRounds)
 		}
 		ended <- err
 	}()

@@ -48,8 +48,8 @@ func NeedOf(p *plan.Plan, on *Prediction) Need {
 		n.Unknown = "packets could not be measured"
 		return n
 	}
-	further := max(furthest(p)-1, 0) // switches beyond the first
-	sum, most := 0.0, 0.0
+	further := max(maxDistance(p)-1, 0) // switches beyond the first
+	sum, maxCost := 0.0, 0.0
 	for i := range p.Nodes {
 		node := &p.Nodes[i]
 		if node.Kind != plan.Host || node.Attach == plan.NoDevice {
@@ -66,17 +66,17 @@ func NeedOf(p *plan.Plan, on *Prediction) Need {
 				return n
 			}
 			n.Offered += s.Rate
-			cost += on.cost(node, s.Rate, s.MTU, further)
+			cost += on.hostCost(node, s.Rate, s.MTU, further)
 		}
 		n.Hosts++
-		sum, most = sum+cost, max(most, cost)
+		sum, maxCost = sum+cost, max(maxCost, cost)
 	}
-	n.All, n.One = dilationFor(sum), dilationFor(most)
+	n.All, n.One = dilationFor(sum), dilationFor(maxCost)
 	return n
 }
 
-// cost returns the share of an engine used by a host that sends at rate r.
-func (on *Prediction) cost(n *plan.Node, r units.Rate, mtu units.Bytes, further int) float64 {
+// hostCost returns the share of an engine used by a host that sends at rate r.
+func (on *Prediction) hostCost(n *plan.Node, r units.Rate, mtu units.Bytes, further int) float64 {
 	carried := on.TCP1500
 	switch {
 	case n.Offload == plan.OffloadOn && on.Offload > 0:
@@ -96,9 +96,9 @@ func (on *Prediction) cost(n *plan.Node, r units.Rate, mtu units.Bytes, further 
 // dilationFor returns the dilation at which a load, in engines, is within the safe share.
 func dilationFor(load float64) int { return max(int(math.Ceil(load/safeShare)), 1) }
 
-// furthest returns the maximum number of switches between the first host and
+// maxDistance returns the maximum number of switches between the first host and
 // another. In regular topologies that is about the maximum between any two hosts.
-func furthest(p *plan.Plan) (most int) {
+func maxDistance(p *plan.Plan) (maxSwitches int) {
 	at := make([]int, len(p.Nodes)) // switches on the path, plus 1
 	var todo []int
 	for i := range p.Nodes {
@@ -119,7 +119,7 @@ func furthest(p *plan.Plan) (most int) {
 			}
 			at[far] = at[here]
 			if p.Nodes[here].Kind == plan.Switch {
-				most = max(most, at[here]-1)
+				maxSwitches = max(maxSwitches, at[here]-1)
 			}
 			if p.Nodes[far].Kind == plan.Switch {
 				at[far]++
@@ -127,7 +127,7 @@ func furthest(p *plan.Plan) (most int) {
 			}
 		}
 	}
-	return most
+	return maxSwitches
 }
 
 // text describes the need in one or two sentences.

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Quick measures for about a second instead of eight: rougher figures.
 	Quick bool
-	// Self is a command that calls Inside with the same options. It is run in a
+	// Self is a command that calls RunInside with the same options. It is run in a
 	// user namespace if this process may not create network namespaces. Without
 	// Self that part is left out.
 	Self []string
@@ -66,14 +66,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	m := thisMachine()
-	static := m.checks() // first, so that the measurements do not add to the load
+	static := m.runChecks() // first, so that the measurements do not add to the load
 	e := effortOf(o)
 
 	r.ClockRead = clockRead()
 	var err error
-	r.Sleep, err = sleep(ctx, wall.Ordinary, e)
+	r.Sleep, err = measureSleep(ctx, wall.Ordinary, e)
 	leave(sleepOrdinary, err)
-	r.SleepFIFO, err = sleep(ctx, wall.Realtime, e)
+	r.SleepFIFO, err = measureSleep(ctx, wall.Realtime, e)
 	leave("sleep, SCHED_FIFO", err)
 	r.WakeUp, err = wakeUp(ctx, e)
 	leave(wakeUpOfThread, err)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.Checks = append(static, featureChecks(in)...)
 	sortChecks(r.Checks)
-	r.Predict = predict(&r.Measured, m.room())
+	r.Predict = predictRates(&r.Measured, m.measureRoom())
 	if o.Plan != nil {
 		n := NeedOf(o.Plan, &r.Predict)
 		r.Need = &n

@@ -25,9 +25,9 @@ func effortOf(o Options) effort {
 	return effort{rounds: 5, sleeps: 800, pings: 1500, warm: 100 * time.Millisecond, traffic: 140 * time.Millisecond, virtual: 100 * time.Millisecond}
 }
 
-// median returns the median of at least one value; of an even number, the lower of the two
+// medianValue returns the median of at least one value; of an even number, the lower of the two
 // in the middle.
-func median[T cmp.Ordered](v []T) T {
+func medianValue[T cmp.Ordered](v []T) T {
 	s := slices.Sorted(slices.Values(v))
 	return s[(len(s)-1)/2]
 }

@@ -31,17 +31,17 @@ type attempt struct {
 // attempts lists the attempts in the order in which they are made; the TAP is first.
 var attempts = []attempt{
 	{"TAP device", tryTAP, Bad, "every real host has a TUN or TAP device", "tun", "TUN"},
-	{"tbf", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
+	{"tbf", tryQdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return &netlink.Tbf{QdiscAttrs: a, Rate: 1e6, Limit: 1e6, Buffer: 1e5}
 	}), Bad, "the shaper of every real host on a link with a rate", "sch_tbf", "NET_SCH_TBF"},
 	{pausing, tryPausing, Warn, "a pause of one traffic class of a real host stops all of its traffic", "tun", "BPF_SYSCALL and CONFIG_TUN of Linux 4.16"},
 	{"veth", tryLink(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0"}, PeerName: "v1"}), Warn, "programs in hosts that make containers will not run", "veth", "VETH"},
 	{"bridge", tryLink(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}), Warn, "programs in hosts that make containers or virtual machines will not run", "bridge", "BRIDGE"},
 	{"8021q", tryVLAN, Warn, "hosts cannot tag frames with a VLAN", "8021q", "VLAN_8021Q"},
-	{"netem", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
+	{"netem", tryQdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return netlink.NewNetem(a, netlink.NetemQdiscAttrs{Latency: 1000})
 	}), Warn, "hosts cannot use tc's netem; links of the lab do not need it", "sch_netem", "NET_SCH_NETEM"},
-	{"fq", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc { return netlink.NewFq(a) }), Warn, "hosts cannot use tc's fq", "sch_fq", "NET_SCH_FQ"},
+	{"fq", tryQdisc(func(a netlink.QdiscAttrs) netlink.Qdisc { return netlink.NewFq(a) }), Warn, "hosts cannot use tc's fq", "sch_fq", "NET_SCH_FQ"},
 	{"DCTCP", tryDCTCP, Warn, "hosts cannot use DCTCP", "tcp_dctcp", "TCP_CONG_DCTCP"},
 }
 
@@ -66,26 +66,26 @@ func tryFeatures() (all []feature, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer ns.close()
-	return all, ns.do(func() error {
+	defer ns.closeNamespace()
+	return all, ns.runInside(func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return fmt.Errorf("netlink: %w", err)
 		}
 		defer h.Close()
 		for _, a := range attempts {
-			all = append(all, outcome(a.name, a.try(h)))
+			all = append(all, featureOf(a.name, a.try(h)))
 		}
 		for _, o := range offloads {
-			all = append(all, outcome(offloadPrefix+o.name, tryOffload(o.bits)))
+			all = append(all, featureOf(offloadPrefix+o.name, tryOffload(o.bits)))
 		}
 		return nil
 	})
 }
 
-func outcome(name string, err error) feature {
+func featureOf(name string, err error) feature {
 	if err != nil {
-		return feature{name, reason(err)}
+		return feature{name, reasonOf(err)}
 	}
 	return feature{Name: name}
 }
@@ -120,8 +120,8 @@ func tryLink(l netlink.Link) func(*netlink.Handle) error {
 	return func(h *netlink.Handle) error { return h.LinkAdd(l) }
 }
 
-// lo returns the index of the one device that every namespace has.
-func lo(h *netlink.Handle) (int, error) {
+// findLoopback returns the index of the one device that every namespace has.
+func findLoopback(h *netlink.Handle) (int, error) {
 	l, err := h.LinkByName("lo")
 	if err != nil {
 		return 0, err
@@ -129,10 +129,10 @@ func lo(h *netlink.Handle) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// qdisc tries a queueing discipline at the root of lo.
-func qdisc(kind func(netlink.QdiscAttrs) netlink.Qdisc) func(*netlink.Handle) error {
+// tryQdisc tries a queueing discipline at the root of lo.
+func tryQdisc(kind func(netlink.QdiscAttrs) netlink.Qdisc) func(*netlink.Handle) error {
 	return func(h *netlink.Handle) error {
-		index, err := lo(h)
+		index, err := findLoopback(h)
 		if err != nil {
 			return err
 		}
@@ -208,12 +208,12 @@ func offloadCheck(found map[string]feature) Check {
 			missing = append(missing, o.name)
 		}
 	}
-	c := Check{Group: groupKernel, Name: "TAP offloads", Verdict: OK, Found: list(there)}
+	c := Check{Group: groupKernel, Name: "TAP offloads", Verdict: OK, Found: joinNames(there)}
 	switch {
 	case len(there) == 0:
 		c.Verdict, c.Means = Warn, "every packet costs two system calls, even in a stream"
 	case len(missing) > 0:
-		c.Means = "without " + list(missing)
+		c.Means = "without " + joinNames(missing)
 	}
 	if len(missing) > 0 {
 		c.Fix = "a newer kernel: USO came with 6.2"

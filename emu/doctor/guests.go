@@ -1,7 +1,7 @@
 package doctor
 
-// guests checks whether nodes with kind: vm can run.
-func (m *machine) guests() Check {
+// checkGuests checks whether nodes with kind: vm can run.
+func (m *machine) checkGuests() Check {
 	c := Check{Group: groupTools, Name: "virtual machines", Verdict: OK}
 	if _, err := m.qemu(); err != nil {
 		c.Verdict, c.Found = Warn, "no QEMU"

@@ -25,14 +25,14 @@ func newHost(n, mtu int, offload bool) (*host, error) {
 		return nil, err
 	}
 	h := &host{ns: ns, fd: -1, address: net.IPv4(10, 0, 0, byte(n)).To4()}
-	if err := ns.do(func() error { return h.configure(mtu, offload) }); err != nil {
-		h.close()
+	if err := ns.runInside(func() error { return h.configureHost(mtu, offload) }); err != nil {
+		h.closeHost()
 		return nil, err
 	}
 	return h, nil
 }
 
-func (h *host) configure(mtu int, offload bool) (err error) {
+func (h *host) configureHost(mtu int, offload bool) (err error) {
 	// Avoid IPv6 traffic and bbr's timers. If these settings are refused, the
 	// machine is measured with its own.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
@@ -64,10 +64,10 @@ func (h *host) configure(mtu int, offload bool) (err error) {
 	return nil
 }
 
-// close removes the device and, once no socket is left, the namespace.
-func (h *host) close() {
+// closeHost removes the device and, once no socket is left, the namespace.
+func (h *host) closeHost() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)
 	}
-	h.ns.close()
+	h.ns.closeNamespace()
 }

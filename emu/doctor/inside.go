@@ -47,9 +47,9 @@ func lookInside(ctx context.Context, o Options) (*inside, error) {
 	return in, nil
 }
 
-// Inside is the part of Run that needs namespaces. If its own process may not
+// RunInside is the part of Run that needs namespaces. If its own process may not
 // create them, Run starts a child for it, which writes the result to w.
-func Inside(ctx context.Context, o Options, w io.Writer) error {
+func RunInside(ctx context.Context, o Options, w io.Writer) error {
 	in, err := lookInside(ctx, o)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func inUserNamespace(ctx context.Context, o Options) (*inside, error) {
 	if err != nil {
 		text := strings.TrimPrefix(strings.TrimSpace(said.String()), "weft: ")
 		if text == "" {
-			text = reason(err)
+			text = reasonOf(err)
 		}
 		return nil, fmt.Errorf("a user namespace did not help: %s (sudo weft doctor)", text)
 	}

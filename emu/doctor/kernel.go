@@ -10,16 +10,16 @@ import (
 )
 
 func (m *machine) checkKernel() []Check {
-	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.mappings(), m.kvm(), m.programs(), m.ring()}
+	return []Check{m.congestionControl(), m.checkRDMA(), m.checkFUSE(), m.mappings(), m.checkKVM(), m.checkPrograms(), m.checkRing()}
 }
 
 func (m *machine) congestionControl() Check {
-	available := strings.Fields(m.read("proc/sys/net/ipv4/tcp_available_congestion_control"))
+	available := strings.Fields(m.readText("proc/sys/net/ipv4/tcp_available_congestion_control"))
 	// A network namespace accepts only these and the machine's default
 	// (tcp_set_default_congestion_control, net/ipv4/tcp_cong.c).
-	allowed := strings.Fields(m.read("proc/sys/net/ipv4/tcp_allowed_congestion_control"))
-	standard := m.read("proc/sys/net/ipv4/tcp_congestion_control")
-	c := Check{Group: groupKernel, Name: "congestion control", Verdict: OK, Found: fmt.Sprintf("%s by default, of %s", standard, list(available))}
+	allowed := strings.Fields(m.readText("proc/sys/net/ipv4/tcp_allowed_congestion_control"))
+	standard := m.readText("proc/sys/net/ipv4/tcp_congestion_control")
+	c := Check{Group: groupKernel, Name: "congestion control", Verdict: OK, Found: fmt.Sprintf("%s by default, of %s", standard, joinNames(available))}
 	switch {
 	case standard == "":
 		c.Found = "unknown"
@@ -52,7 +52,7 @@ func withoutBBR(controls []string) string {
 // hasModule reports whether a module is loaded, built in, or on disk for this
 // kernel (modules.dep, modules.builtin: depmod(8)).
 func (m *machine) hasModule(name string) bool {
-	if m.exists("sys/module/" + name) {
+	if m.fileExists("sys/module/" + name) {
 		return true
 	}
 	r, err := m.release()
@@ -60,22 +60,22 @@ func (m *machine) hasModule(name string) bool {
 		return false
 	}
 	for _, index := range []string{"modules.dep", "modules.builtin"} {
-		if strings.Contains(m.read("lib/modules/"+r+"/"+index), "/"+name+".ko") {
+		if strings.Contains(m.readText("lib/modules/"+r+"/"+index), "/"+name+".ko") {
 			return true
 		}
 	}
 	return false
 }
 
-// fuse checks FUSE, which provides the files of NICs' counters (netns-lab/livefs).
-func (m *machine) fuse() Check {
+// checkFUSE checks FUSE, which provides the files of NICs' counters (netns-lab/livefs).
+func (m *machine) checkFUSE() Check {
 	const path = "/dev/fuse"
 	c := Check{Group: groupKernel, Name: path, Verdict: OK, Found: "there"}
 	var wrong string
 	if _, err := fs.Stat(m.fs, path[1:]); err != nil {
 		wrong = "missing"
 	} else if err := m.open(path); err != nil {
-		wrong = "cannot be opened, " + reason(err)
+		wrong = "cannot be opened, " + reasonOf(err)
 	}
 	if wrong != "" {
 		c.Verdict, c.Found = Warn, wrong
@@ -93,7 +93,7 @@ const leastMappings = 65530
 // the program's, and one of the lab's.
 func (m *machine) mappings() Check {
 	const file = "proc/sys/vm/max_map_count"
-	c := Check{Group: groupKernel, Name: "vm.max_map_count", Verdict: OK, Found: m.read(file)}
+	c := Check{Group: groupKernel, Name: "vm.max_map_count", Verdict: OK, Found: m.readText(file)}
 	n, err := strconv.Atoi(c.Found)
 	switch {
 	case err != nil:
@@ -108,7 +108,7 @@ func (m *machine) mappings() Check {
 	return c
 }
 
-func (m *machine) rdma() Check {
+func (m *machine) checkRDMA() Check {
 	c := Check{Group: groupKernel, Name: "rdma_rxe", Verdict: OK, Found: "there"}
 	if !m.hasModule("rdma_rxe") {
 		c.Verdict, c.Found = Warn, "missing"
@@ -118,17 +118,17 @@ func (m *machine) rdma() Check {
 	return c
 }
 
-func (m *machine) kvm() Check {
+func (m *machine) checkKVM() Check {
 	c := Check{Group: groupKernel, Name: "/dev/kvm", Verdict: OK, Found: "can be opened"}
 	if err := m.open("/dev/kvm"); err != nil {
-		c.Found = "cannot be opened, " + reason(err)
+		c.Found = "cannot be opened, " + reasonOf(err)
 		c.Means = "virtual machines in a host run slowly, without hardware acceleration"
 		c.Fix = "sudo usermod -aG kvm $USER, then log in again"
 	}
 	return c
 }
 
-func (m *machine) programs() Check {
+func (m *machine) checkPrograms() Check {
 	c := Check{Group: groupKernel, Name: "BPF", Verdict: OK, Found: "programs can be loaded"}
 	if err := m.bpf(); err != nil {
 		c.Found = "refused, " + err.Error()
@@ -137,8 +137,8 @@ func (m *machine) programs() Check {
 	return c
 }
 
-// ring checks whether an engine can read and write devices with io_uring.
-func (m *machine) ring() Check {
+// checkRing checks whether an engine can read and write devices with io_uring.
+func (m *machine) checkRing() Check {
 	c := Check{Group: groupKernel, Name: "io_uring", Verdict: OK, Found: "can be made"}
 	if err := m.uring(); err != nil {
 		c.Found = "refused, " + err.Error()

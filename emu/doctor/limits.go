@@ -26,7 +26,7 @@ const (
 )
 
 func (m *machine) checkLimits() []Check {
-	return []Check{m.openFiles(), m.namespaces(), m.processes(), m.memory(), m.neighbours(), m.disk()}
+	return []Check{m.openFiles(), m.checkNamespaces(), m.checkProcesses(), m.checkMemory(), m.checkNeighbours(), m.checkDisk()}
 }
 
 // hostNamespaces are the namespaces of each real host, one of each kind.
@@ -39,25 +39,25 @@ type room struct {
 	namespaces int64
 }
 
-func (m *machine) room() room {
+func (m *machine) measureRoom() room {
 	r := room{files: math.MaxInt64, memory: math.MaxInt64, namespaces: math.MaxInt64}
-	if n, err := strconv.ParseInt(m.limit("Max open files"), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(m.readLimit("Max open files"), 10, 64); err == nil {
 		r.files = n
 	}
-	if b, ok := m.meminfo("MemAvailable"); ok {
+	if b, ok := m.readMeminfo("MemAvailable"); ok {
 		r.memory = b
 	}
 	for _, kind := range hostNamespaces {
-		if n, ok := m.number("proc/sys/user/max_" + kind + "_namespaces"); ok {
+		if n, ok := m.readNumber("proc/sys/user/max_" + kind + "_namespaces"); ok {
 			r.namespaces = min(r.namespaces, n)
 		}
 	}
 	return r
 }
 
-// hosts returns how many real hosts fit, and what the next one would lack.
-func (r room) hosts() (n int, lack string) {
-	most := int64(math.MaxInt64)
+// fittingHosts returns how many real hosts fit, and what the next one would lack.
+func (r room) fittingHosts() (n int, lack string) {
+	maxHosts := int64(math.MaxInt64)
 	for _, l := range []struct {
 		hosts int64
 		what  string
@@ -66,15 +66,15 @@ func (r room) hosts() (n int, lack string) {
 		{int64(r.memory / hostMemory), "memory"},
 		{r.namespaces, "namespaces"},
 	} {
-		if l.hosts < most {
-			most, lack = l.hosts, l.what
+		if l.hosts < maxHosts {
+			maxHosts, lack = l.hosts, l.what
 		}
 	}
-	return int(max(most, 0)), lack
+	return int(max(maxHosts, 0)), lack
 }
 
 func (m *machine) openFiles() Check {
-	soft := m.limit("Max open files")
+	soft := m.readLimit("Max open files")
 	c := Check{Group: groupLimits, Name: "open files", Verdict: OK, Found: soft}
 	switch n, err := strconv.ParseInt(soft, 10, 64); {
 	case soft == "":
@@ -89,9 +89,9 @@ func (m *machine) openFiles() Check {
 	return c
 }
 
-func (m *machine) namespaces() Check {
+func (m *machine) checkNamespaces() Check {
 	c := Check{Group: groupLimits, Name: "network namespaces", Verdict: OK, Found: "unknown"}
-	if n, ok := m.number("proc/sys/user/max_net_namespaces"); ok {
+	if n, ok := m.readNumber("proc/sys/user/max_net_namespaces"); ok {
 		c.Found = fmt.Sprint(n)
 		if n == 0 {
 			c.Verdict, c.Means, c.Fix = Bad, "every real host is one", "sysctl -w user.max_net_namespaces=10000"
@@ -100,9 +100,9 @@ func (m *machine) namespaces() Check {
 	return c
 }
 
-func (m *machine) processes() Check {
-	pids, _ := m.number("proc/sys/kernel/pid_max")
-	threads, _ := m.number("proc/sys/kernel/threads-max")
+func (m *machine) checkProcesses() Check {
+	pids, _ := m.readNumber("proc/sys/kernel/pid_max")
+	threads, _ := m.readNumber("proc/sys/kernel/threads-max")
 	c := Check{Group: groupLimits, Name: "processes", Verdict: OK, Found: "unknown"}
 	if n := min(pids, threads); n > 0 {
 		c.Found = fmt.Sprintf("%d threads in all (pid_max %d, threads-max %d)", n, pids, threads)
@@ -111,20 +111,20 @@ func (m *machine) processes() Check {
 	return c
 }
 
-// meminfo reads a line of /proc/meminfo, whose "kB" are KiB (proc(5)).
-func (m *machine) meminfo(name string) (units.Bytes, bool) {
-	n, err := strconv.ParseInt(strings.TrimSuffix(m.field("proc/meminfo", name), " kB"), 10, 64)
+// readMeminfo reads a line of /proc/meminfo, whose "kB" are KiB (proc(5)).
+func (m *machine) readMeminfo(name string) (units.Bytes, bool) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(m.readField("proc/meminfo", name), " kB"), 10, 64)
 	return units.Bytes(n) * units.KiB, err == nil
 }
 
-func (m *machine) memory() Check {
+func (m *machine) checkMemory() Check {
 	c := Check{Group: groupLimits, Name: "memory", Verdict: OK, Found: "unknown"}
-	total, ok1 := m.meminfo("MemTotal")
-	available, ok2 := m.meminfo("MemAvailable")
+	total, ok1 := m.readMeminfo("MemTotal")
+	available, ok2 := m.readMeminfo("MemAvailable")
 	if !ok1 || !ok2 {
 		return c
 	}
-	c.Found = fmt.Sprintf("%s, of which %s available", amount(total), amount(available))
+	c.Found = fmt.Sprintf("%s, of which %s available", formatAmount(total), formatAmount(available))
 	c.Means = fmt.Sprintf("enough for %d hosts, not counting their programs", available/hostMemory)
 	if available < lowMemory {
 		c.Verdict, c.Fix = Warn, "end programs that use it (ps --sort -rss aux), or add memory"
@@ -132,12 +132,12 @@ func (m *machine) memory() Check {
 	return c
 }
 
-// neighbours checks the size of the neighbour table, which all namespaces share
+// checkNeighbours checks the size of the neighbour table, which all namespaces share
 // (arp_tbl in net/ipv4/arp.c; Documentation/networking/ip-sysctl.rst: gc_thresh3).
-func (m *machine) neighbours() Check {
+func (m *machine) checkNeighbours() Check {
 	const name = "net.ipv4.neigh.default.gc_thresh3"
 	c := Check{Group: groupLimits, Name: "ARP entries", Verdict: OK, Found: "unknown"}
-	if n, ok := m.number("proc/sys/" + strings.ReplaceAll(name, ".", "/")); ok {
+	if n, ok := m.readNumber("proc/sys/" + strings.ReplaceAll(name, ".", "/")); ok {
 		c.Found = fmt.Sprintf("%d in all hosts together", n)
 		c.Means = fmt.Sprintf("enough for %.0f hosts that all talk to each other", math.Sqrt(float64(n)))
 		c.Fix = fmt.Sprintf("for more: sysctl -w %s=100000", name)
@@ -145,14 +145,14 @@ func (m *machine) neighbours() Check {
 	return c
 }
 
-func (m *machine) disk() Check {
+func (m *machine) checkDisk() Check {
 	c := Check{Group: groupLimits, Name: "disk", Verdict: OK}
 	b, err := m.free(m.tempDir)
 	if err != nil {
-		c.Verdict, c.Found = Warn, fmt.Sprintf("%s: %s", m.tempDir, reason(err))
+		c.Verdict, c.Found = Warn, fmt.Sprintf("%s: %s", m.tempDir, reasonOf(err))
 		return c
 	}
-	c.Found = fmt.Sprintf("%s free in %s", amount(b), m.tempDir)
+	c.Found = fmt.Sprintf("%s free in %s", formatAmount(b), m.tempDir)
 	if b < lowDisk {
 		c.Verdict, c.Means, c.Fix = Warn, "captures will soon fill it", "set TMPDIR to a larger file system, or make room"
 	}

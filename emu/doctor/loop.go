@@ -37,9 +37,9 @@ const (
 	minFrames = 100
 )
 
-// run forwards frames until the rounds are over or ctx ends. A round takes until it has lasted
+// runRounds forwards frames until the rounds are over or ctx ends. A round takes until it has lasted
 // long enough and has enough frames.
-func (l *loop) run() error {
+func (l *loop) runRounds() error {
 	l.started = true
 	room := l.room
 	if l.offload {
@@ -58,11 +58,11 @@ func (l *loop) run() error {
 		}
 		for i := range poll {
 			for n := 0; n < loopBatch && poll[i].Revents != 0; n++ {
-				size := read(l.fds[i], buf)
+				size := readFrame(l.fds[i], buf)
 				if size == 0 {
 					break
 				}
-				if write(l.fds[1-i], buf[:size]) && i == 0 {
+				if writeFrame(l.fds[1-i], buf[:size]) && i == 0 {
 					now.frames++
 					now.bytes += size
 				}
@@ -93,9 +93,9 @@ func (l *loop) run() error {
 	return context.Cause(l.ctx)
 }
 
-// read and write do not block, so they need not tell Go's scheduler, as in the
+// readFrame and write do not block, so they need not tell Go's scheduler, as in the
 // engine (links/device/tuntap).
-func read(fd int, b []byte) int {
+func readFrame(fd int, b []byte) int {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	if errno != 0 {
 		return 0
@@ -103,7 +103,7 @@ func read(fd int, b []byte) int {
 	return int(n)
 }
 
-func write(fd int, b []byte) bool {
+func writeFrame(fd int, b []byte) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return errno == 0
 }

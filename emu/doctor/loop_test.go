@@ -35,10 +35,10 @@ func TestLoop_RoundsHaveEnoughFrames(t *testing.T) {
 	l, sender, receiver := newLoop(t, t.Context(), effort{rounds: 3, traffic: time.Nanosecond})
 	frame := make([]byte, 100)
 	ended := make(chan error, 1)
-	go func() { ended <- wall.OnThread(wall.Ordinary, l.run) }()
+	go func() { ended <- wall.OnThread(wall.Ordinary, l.runRounds) }()
 	for {
-		write(sender, frame)
-		read(receiver, frame) // so that the loop can pass on more
+		writeFrame(sender, frame)
+		readFrame(receiver, frame) // so that the loop can pass on more
 		select {
 		case err := <-ended:
 			if err != nil || len(l.samples) != 3 {
@@ -60,7 +60,7 @@ func TestLoop_SaysWhatWasMissing(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	l, _, _ := newLoop(t, ctx, effort{rounds: 3})
-	if err := l.run(); err == nil || !strings.Contains(err.Error(), "0 of 3 rounds were complete") {
+	if err := l.runRounds(); err == nil || !strings.Contains(err.Error(), "0 of 3 rounds were complete") {
 		t.Error(err)
 	}
 }

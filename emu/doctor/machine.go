@@ -11,7 +11,7 @@ import (
 const oldestMajor, oldestMinor = 5, 11
 
 func (m *machine) checkMachine() []Check {
-	return []Check{m.kernelVersion(), m.processor(), m.hypervisor(), m.governor(), m.load(), m.clockSource()}
+	return []Check{m.kernelVersion(), m.checkProcessor(), m.checkHypervisor(), m.checkGovernor(), m.checkLoad(), m.clockSource()}
 }
 
 func (m *machine) kernelVersion() Check {
@@ -36,10 +36,10 @@ func parseRelease(r string) (major, minor int, ok bool) {
 	return major, minor, n == 2
 }
 
-// cores returns how many processors the kernel runs on.
-func (m *machine) cores() int {
+// countCores returns how many processors the kernel runs on.
+func (m *machine) countCores() int {
 	n := 0
-	for line := range strings.Lines(m.read("proc/cpuinfo")) {
+	for line := range strings.Lines(m.readText("proc/cpuinfo")) {
 		if key, _, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "processor" {
 			n++
 		}
@@ -47,12 +47,12 @@ func (m *machine) cores() int {
 	return n
 }
 
-func (m *machine) processor() Check {
-	model := m.field("proc/cpuinfo", "model name")
+func (m *machine) checkProcessor() Check {
+	model := m.readField("proc/cpuinfo", "model name")
 	if model == "" {
 		model = "model unknown"
 	}
-	n := m.cores()
+	n := m.countCores()
 	c := Check{
 		Group: groupMachine, Name: "processor", Verdict: OK, Found: fmt.Sprintf("%d cores, %s", n, model),
 		Means: "programs that poll and never sleep, such as MPI's ranks, need one each: two on one core exchange messages only once per time slice, 4 ms or more (mpirun: --bind-to none; docs/time.md)",
@@ -65,17 +65,17 @@ func (m *machine) processor() Check {
 	return c
 }
 
-func (m *machine) hypervisor() Check {
+func (m *machine) checkHypervisor() Check {
 	c := Check{Group: groupMachine, Name: "hypervisor", Verdict: OK, Found: "none"}
-	if slices.Contains(strings.Fields(m.field("proc/cpuinfo", "flags")), "hypervisor") {
+	if slices.Contains(strings.Fields(m.readField("proc/cpuinfo", "flags")), "hypervisor") {
 		c.Found = "a virtual machine"
 		c.Means = "waking a sleeping thread takes about 30 to 50 us longer; engine: {spin: 50us} in the lab file avoids most of it"
 	}
 	return c
 }
 
-func (m *machine) governor() Check {
-	g := m.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+func (m *machine) checkGovernor() Check {
+	g := m.readText("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	c := Check{Group: groupMachine, Name: "frequency governor", Verdict: OK, Found: g}
 	switch g {
 	case "":
@@ -93,16 +93,16 @@ func (m *machine) governor() Check {
 // disturb a measurement.
 const busyLoad = 0.5
 
-// load reads /proc/loadavg (proc(5)): means of one, five and fifteen minutes,
+// checkLoad reads /proc/loadavg (proc(5)): means of one, five and fifteen minutes,
 // then the number of running threads, including this one, and of all threads.
-func (m *machine) load() Check {
+func (m *machine) checkLoad() Check {
 	c := Check{Group: groupMachine, Name: "load", Verdict: OK, Found: "unknown"}
 	var mean, mean5, mean15 float64
 	var running int
-	if n, _ := fmt.Sscanf(m.read("proc/loadavg"), "%f %f %f %d", &mean, &mean5, &mean15, &running); n == 4 {
+	if n, _ := fmt.Sscanf(m.readText("proc/loadavg"), "%f %f %f %d", &mean, &mean5, &mean15, &running); n == 4 {
 		others := max(running-1, 0)
 		c.Found = fmt.Sprintf("%.2f in the last minute; other running threads: %d", mean, others)
-		if cores := m.cores(); mean > busyLoad*float64(cores) || others >= cores {
+		if cores := m.countCores(); mean > busyLoad*float64(cores) || others >= cores {
 			c.Verdict = Warn
 			c.Means = "the machine is busy: the figures below show only its spare capacity, and labs would get no more"
 			c.Fix = "end other programs, see top, and run weft doctor again"
@@ -117,7 +117,7 @@ var clockSources = []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "
 
 func (m *machine) clockSource() Check {
 	const dir = "sys/devices/system/clocksource/clocksource0/"
-	s := m.read(dir + "current_clocksource")
+	s := m.readText(dir + "current_clocksource")
 	c := Check{Group: groupMachine, Name: "clock source", Verdict: OK, Found: s}
 	switch {
 	case s == "":
@@ -125,7 +125,7 @@ func (m *machine) clockSource() Check {
 	case !slices.Contains(clockSources, s):
 		c.Verdict = Warn
 		c.Means = "reading the clock is a system call here, several in each turn of the engine"
-		if slices.Contains(strings.Fields(m.read(dir+"available_clocksource")), "tsc") {
+		if slices.Contains(strings.Fields(m.readText(dir+"available_clocksource")), "tsc") {
 			c.Fix = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"
 		} else {
 			c.Fix = "boot with tsc=reliable if the processor's TSC is sound"

@@ -21,8 +21,8 @@ func newNamespace() (*namespace, error) {
 	})
 }
 
-// do runs f on a thread inside n. Sockets made by f stay inside.
-func (n *namespace) do(f func() error) error {
+// runInside runs f on a thread inside n. Sockets made by f stay inside.
+func (n *namespace) runInside(f func() error) error {
 	return onSpentThread(func() error {
 		if err := netns.Set(n.handle); err != nil {
 			return fmt.Errorf("enter a network namespace: %w", err)
@@ -31,7 +31,7 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-func (n *namespace) close() { n.handle.Close() }
+func (n *namespace) closeNamespace() { n.handle.Close() }
 
 // onSpentThread runs f on a thread that ends when f does.
 func onSpentThread(f func() error) error {

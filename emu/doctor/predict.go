@@ -50,22 +50,22 @@ type Prediction struct {
 	LeftOut     []LeftOut  `json:"left_out,omitempty"` // what is unknown
 }
 
-func predict(m *Measured, r room) Prediction {
+func predictRates(m *Measured, r room) Prediction {
 	var p Prediction
-	p.Hosts, p.HostsLimit = r.hosts()
+	p.Hosts, p.HostsLimit = r.fittingHosts()
 	if d := m.Devices; d != nil {
-		p.Packets = digits(engineShare*d.Small, 2)
-		p.TCP1500 = share(d.TCP1500)
-		p.TCP9000 = share(d.TCP9000)
-		p.Offload = units.Rate(digits(offloadShare*float64(d.Offload), 2))
+		p.Packets = keepDigits(engineShare*d.Small, 2)
+		p.TCP1500 = shareOf(d.TCP1500)
+		p.TCP9000 = shareOf(d.TCP9000)
+		p.Offload = units.Rate(keepDigits(offloadShare*float64(d.Offload), 2))
 	}
 	if m.Virtual != nil {
 		p.VirtualHops = m.Virtual.Hops
-		p.RoundPerHop = round(2 * hopTime(m))
+		p.RoundPerHop = roundNanos(2 * hopTime(m))
 	}
 	if m.WakeUp != nil && m.Virtual != nil && p.Packets > 0 {
 		packet := units.Time(float64(units.Second) / p.Packets)
-		p.RoundTrip = round(2 * (oneWaySleeps**m.WakeUp + packet + switchHops*hopTime(m)))
+		p.RoundTrip = roundNanos(2 * (oneWaySleeps**m.WakeUp + packet + switchHops*hopTime(m)))
 	}
 	switch {
 	case m.SleepFIFO != nil:
@@ -113,12 +113,12 @@ func (p *Prediction) leaveOut(m *Measured) {
 	}
 }
 
-func share(bare units.Rate) units.Rate { return units.Rate(digits(engineShare*float64(bare), 2)) }
+func shareOf(bare units.Rate) units.Rate { return units.Rate(keepDigits(engineShare*float64(bare), 2)) }
 
 func hopTime(m *Measured) units.Time { return units.Time(float64(units.Second) / m.Virtual.Hops) }
 
-// digits keeps the first n digits of v; more would suggest more precision than there is.
-func digits(v float64, n int) float64 {
+// keepDigits keeps the first n digits of v; more would suggest more precision than there is.
+func keepDigits(v float64, n int) float64 {
 	if v <= 0 {
 		return 0
 	}
@@ -156,7 +156,7 @@ func (r *Result) setVerdict() {
 	r.Summary = "Labs can run here."
 	if p.TCP1500 > 0 && p.Packets > 0 {
 		r.Summary = fmt.Sprintf("Labs can run here, of up to %d hosts, as long as all of them together send less than about %s packets a second through the engine, or %s in large packets at MTU 1500.",
-			p.Hosts, count(p.Packets), showRate(p.TCP1500))
+			p.Hosts, formatCount(p.Packets), showRate(p.TCP1500))
 	}
 	switch {
 	case warn == 1:

@@ -16,7 +16,7 @@ const us = units.Microsecond
 func full() *Result {
 	wake := 30 * us
 	r := &Result{
-		Checks: good().checks()[:3],
+		Checks: good().runChecks()[:3],
 		Measured: Measured{
 			ClockRead: 37*units.Nanosecond + 400*units.Picosecond,
 			Sleep:     &Sleep{50 * us, 120 * us, 3160 * us}, SleepFIFO: &Sleep{30 * us, 70 * us, 90 * us}, WakeUp: &wake,
@@ -24,7 +24,7 @@ func full() *Result {
 			Virtual: &VirtualTime{2_500_000},
 		},
 	}
-	r.Predict = predict(&r.Measured, room{files: 1000, memory: units.GiB, namespaces: 500})
+	r.Predict = predictRates(&r.Measured, room{files: 1000, memory: units.GiB, namespaces: 500})
 	r.setVerdict()
 	return r
 }
@@ -87,13 +87,13 @@ func TestPrediction_LeavesOutWhatWasNotMeasured(t *testing.T) {
 			func(p *Prediction) bool { return p.LatenessP99 == 0 },
 		},
 	} {
-		p := predict(&c.m, r)
+		p := predictRates(&c.m, r)
 		if diff := cmp.Diff(c.left, p.LeftOut); diff != "" || !c.want(&p) {
 			t.Errorf("without %s: %+v (-want +got):\n%s", name, p, diff)
 		}
 	}
 	for name, m := range map[string]Measured{"nothing": {}, "only a wake-up": {WakeUp: &wake}} {
-		p := predict(&m, r)
+		p := predictRates(&m, r)
 		left := len(p.LeftOut)
 		p.LeftOut = nil
 		if diff := cmp.Diff(Prediction{Hosts: 246, HostsLimit: "open files"}, p); diff != "" || left != 8 {
@@ -128,7 +128,7 @@ func TestDigits_KeepsTheFirst(t *testing.T) {
 		n    int
 		want float64
 	}{{123456, 2, 120000}, {0, 3, 0}, {-1, 3, 0}, {999.6, 3, 1000}, {7.849e9, 2, 7.8e9}, {1, 3, 1}} {
-		if got := digits(c.v, c.n); got != c.want || math.IsNaN(got) {
+		if got := keepDigits(c.v, c.n); got != c.want || math.IsNaN(got) {
 			t.Errorf("%v to %d digits: %v, want %v", c.v, c.n, got, c.want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestMedian_IsTheLowerOfTwo(t *testing.T) {
 		v    []int
 		want int
 	}{{[]int{5}, 5}, {[]int{9, 1, 5}, 5}, {[]int{4, 3, 2, 1}, 2}} {
-		if got := median(c.v); got != c.want {
+		if got := medianValue(c.v); got != c.want {
 			t.Errorf("%v: %d, want %d", c.v, got, c.want)
 		}
 	}

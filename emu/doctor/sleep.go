@@ -29,26 +29,26 @@ type Sleep struct {
 	Max units.Time `json:"max"` // of all rounds
 }
 
-func sleep(ctx context.Context, s wall.Scheduling, e effort) (*Sleep, error) {
+func measureSleep(ctx context.Context, s wall.Scheduling, e effort) (*Sleep, error) {
 	var p50, p99 []units.Time
-	var most units.Time
+	var maxSlept units.Time
 	err := wall.OnThread(s, func() error {
 		for range e.rounds {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			d, err := wall.Oversleep(sleepSpan, e.sleeps)
+			d, err := wall.MeasureOversleep(sleepSpan, e.sleeps)
 			if err != nil {
 				return err
 			}
-			p50, p99, most = append(p50, d.P50), append(p99, d.P99), max(most, d.Max)
+			p50, p99, maxSlept = append(p50, d.P50), append(p99, d.P99), max(maxSlept, d.Max)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Sleep{median(p50), median(p99), most}, nil
+	return &Sleep{medianValue(p50), medianValue(p99), maxSlept}, nil
 }
 
 // wakeUp measures the time from a write to an eventfd until a thread that slept
@@ -67,13 +67,13 @@ func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	echo := make(chan error, 1)
 	go func() {
 		echo <- wall.OnThread(wall.Ordinary, func() error {
-			pin(cores[1])
+			pinThread(cores[1])
 			for {
-				n, err := receive(fds[0])
+				n, err := readEvent(fds[0])
 				if err != nil || n > 1 { // more than one means the end
 					return err
 				}
-				if err := send(fds[1], 1); err != nil {
+				if err := writeEvent(fds[1], 1); err != nil {
 					return err
 				}
 			}
@@ -81,18 +81,18 @@ func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	}()
 	var all []units.Time
 	err := wall.OnThread(wall.Ordinary, func() error {
-		defer func() { _ = send(fds[0], 2) }()
-		pin(cores[0])
+		defer func() { _ = writeEvent(fds[0], 2) }()
+		pinThread(cores[0])
 		for range e.rounds {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			start := time.Now()
 			for range e.pings {
-				if err := send(fds[0], 1); err != nil {
+				if err := writeEvent(fds[0], 1); err != nil {
 					return err
 				}
-				if _, err := receive(fds[1]); err != nil {
+				if _, err := readEvent(fds[1]); err != nil {
 					return err
 				}
 			}
@@ -106,17 +106,17 @@ func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := round(median(all))
+	m := roundNanos(medianValue(all))
 	return &m, nil
 }
 
-// send and receive are visible to Go's scheduler, as the engine's sleep is.
-func send(fd int, n uint64) error {
+// writeEvent and receive are visible to Go's scheduler, as the engine's sleep is.
+func writeEvent(fd int, n uint64) error {
 	_, err := unix.Write(fd, binary.NativeEndian.AppendUint64(nil, n))
 	return err
 }
 
-func receive(fd int) (uint64, error) {
+func readEvent(fd int) (uint64, error) {
 	var b [8]byte
 	for {
 		if _, err := unix.Read(fd, b[:]); err != unix.EINTR {
@@ -145,9 +145,9 @@ func twoCores() (c [2]int) {
 	return c
 }
 
-// pin pins the calling thread to a core. If that is refused, the scheduler
+// pinThread pins the calling thread to a core. If that is refused, the scheduler
 // chooses.
-func pin(core int) {
+func pinThread(core int) {
 	var set unix.CPUSet
 	set.Set(core)
 	_ = unix.SchedSetaffinity(0, &set)
@@ -163,7 +163,7 @@ func clockRead() units.Time {
 	return clock.Now() / n / 100 * 100 // to tenths of a nanosecond
 }
 
-// round rounds to whole nanoseconds.
-func round(t units.Time) units.Time {
+// roundNanos rounds to whole nanoseconds.
+func roundNanos(t units.Time) units.Time {
 	return (t + units.Nanosecond/2) / units.Nanosecond * units.Nanosecond
 }

@@ -34,7 +34,7 @@ type machine struct {
 
 func thisMachine() *machine {
 	return &machine{
-		fs: os.DirFS("/"), release: release, open: openBoth, bpf: loadBPF, lookPath: exec.LookPath, free: freeSpace, tempDir: os.TempDir(),
+		fs: os.DirFS("/"), release: kernelRelease, open: openBoth, bpf: loadBPF, lookPath: exec.LookPath, free: freeSpace, tempDir: os.TempDir(),
 		qemu: vm.FindQEMU, image: vm.FindImage,
 		uring: makeUring,
 		fifo:  func() error { return wall.OnThread(wall.Realtime, func() error { return nil }) },
@@ -52,8 +52,8 @@ func makeUring() error {
 	})
 }
 
-// checks makes all checks that need no namespace.
-func (m *machine) checks() []Check {
+// runChecks makes all checks that need no namespace.
+func (m *machine) runChecks() []Check {
 	var all []Check
 	for _, f := range []func() []Check{m.checkMachine, m.checkPrivileges, m.checkKernel, m.checkLimits, m.checkTools} {
 		all = append(all, f()...)
@@ -61,8 +61,8 @@ func (m *machine) checks() []Check {
 	return all
 }
 
-// read returns a file's text without white space around it, "" if the file does not exist.
-func (m *machine) read(path string) string {
+// readText returns a file's text without white space around it, "" if the file does not exist.
+func (m *machine) readText(path string) string {
 	b, err := fs.ReadFile(m.fs, path)
 	if err != nil {
 		return ""
@@ -70,20 +70,20 @@ func (m *machine) read(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads a file that contains one number.
-func (m *machine) number(path string) (n int64, ok bool) {
-	n, err := strconv.ParseInt(m.read(path), 10, 64)
+// readNumber reads a file that contains one number.
+func (m *machine) readNumber(path string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(m.readText(path), 10, 64)
 	return n, err == nil
 }
 
-func (m *machine) exists(path string) bool {
+func (m *machine) fileExists(path string) bool {
 	_, err := fs.Stat(m.fs, path)
 	return err == nil
 }
 
-// field returns the value of the line "name: value" in a file, "" if there is none.
-func (m *machine) field(path, name string) string {
-	for line := range strings.Lines(m.read(path)) {
+// readField returns the value of the line "name: value" in a file, "" if there is none.
+func (m *machine) readField(path, name string) string {
+	for line := range strings.Lines(m.readText(path)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
 		}
@@ -91,7 +91,7 @@ func (m *machine) field(path, name string) string {
 	return ""
 }
 
-func release() (string, error) {
+func kernelRelease() (string, error) {
 	var u unix.Utsname
 	err := unix.Uname(&u)
 	return unix.ByteSliceToString(u.Release[:]), err
@@ -111,8 +111,8 @@ func freeSpace(dir string) (units.Bytes, error) {
 	return units.Bytes(s.Bavail) * units.Bytes(s.Bsize), err
 }
 
-// reason returns the text of an error without its path and call.
-func reason(err error) string {
+// reasonOf returns the text of an error without its path and call.
+func reasonOf(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err

@@ -24,48 +24,48 @@ func (r *Result) Write(w io.Writer) {
 			group = c.Group
 			fmt.Fprintln(w, group)
 		}
-		c.write(w)
+		c.printCheck(w)
 	}
 	fmt.Fprintln(w, "measured")
 	for _, l := range r.lines() {
-		row(w, l[0], l[1])
+		printRow(w, l[0], l[1])
 	}
 	writeLeftOut(w, r.LeftOut)
 	fmt.Fprintln(w, "prediction")
 	for _, l := range r.Predict.lines() {
-		row(w, l[0], l[1])
+		printRow(w, l[0], l[1])
 	}
 	writeLeftOut(w, r.Predict.LeftOut)
 	if n := r.Need; n != nil {
 		fmt.Fprintf(w, "slow motion for lab %s\n", n.Lab)
-		row(w, "what it needs", n.text())
+		printRow(w, "what it needs", n.text())
 	}
-	fmt.Fprintf(w, "%s\n  %s\n", r.Verdict, wrap(r.Summary, 2))
+	fmt.Fprintf(w, "%s\n  %s\n", r.Verdict, wrapText(r.Summary, 2))
 }
 
-// write prints a check: the finding, what it means and, unless the verdict is
+// printCheck prints a check: the finding, what it means and, unless the verdict is
 // OK, the fix.
-func (c *Check) write(w io.Writer) {
+func (c *Check) printCheck(w io.Writer) {
 	text := c.Found
 	if c.Means != "" {
 		text += ": " + c.Means
 	}
-	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrap(text, indent))
+	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrapText(text, indent))
 	if c.Verdict != OK && c.Fix != "" {
-		fmt.Fprintf(w, "%*s%s\n", indent, "", wrap("> "+c.Fix, indent))
+		fmt.Fprintf(w, "%*s%s\n", indent, "", wrapText("> "+c.Fix, indent))
 	}
 }
 
 func writeLeftOut(w io.Writer, all []LeftOut) {
 	for _, l := range all {
-		row(w, "left out", l.What+": "+l.Why)
+		printRow(w, "left out", l.What+": "+l.Why)
 	}
 }
 
-// row prints a line without a verdict. Its text begins in the same column as
+// printRow prints a line without a verdict. Its text begins in the same column as
 // that of a check.
-func row(w io.Writer, name, text string) {
-	fmt.Fprintf(w, "  %-*s%s\n", indent-2, name+" ", wrap(text, indent))
+func printRow(w io.Writer, name, text string) {
+	fmt.Fprintf(w, "  %-*s%s\n", indent-2, name+" ", wrapText(text, indent))
 }
 
 func (r *Result) lines() (l [][2]string) {
@@ -88,7 +88,7 @@ func (r *Result) lines() (l [][2]string) {
 			rate float64
 		}{{64, d.Small}, {1472, d.Large}} {
 			if p.rate > 0 {
-				add(fmt.Sprintf("UDP, %d bytes", p.size), "%s packets/s through two TAPs, bare loop", count(p.rate))
+				add(fmt.Sprintf("UDP, %d bytes", p.size), "%s packets/s through two TAPs, bare loop", formatCount(p.rate))
 			}
 		}
 		for _, t := range []struct {
@@ -101,7 +101,7 @@ func (r *Result) lines() (l [][2]string) {
 		}
 	}
 	if r.Virtual != nil {
-		add("virtual time", "%s packet-hops/s, fat-tree of 128 hosts", count(r.Virtual.Hops))
+		add("virtual time", "%s packet-hops/s, fat-tree of 128 hosts", formatCount(r.Virtual.Hops))
 	}
 	return l
 }
@@ -112,20 +112,20 @@ func (p *Prediction) lines() (l [][2]string) {
 			l = append(l, [2]string{name, fmt.Sprintf(format, v...)})
 		}
 	}
-	add(p.Packets > 0, "one engine moves", "%s packets/s", count(p.Packets))
+	add(p.Packets > 0, "one engine moves", "%s packets/s", formatCount(p.Packets))
 	add(p.TCP1500 > 0, "a TCP stream", "%s at MTU 1500", showRate(p.TCP1500))
 	add(p.TCP9000 > 0, "", "%s at MTU 9000", showRate(p.TCP9000))
 	add(p.Offload > 0, "", "%s at MTU 1500 with segmentation offload", showRate(p.Offload))
 	add(p.RoundTrip > 0, "round trip, idle", "%s more than over a wire with one switch; %s for each further switch", report.Span(p.RoundTrip), report.Span(p.RoundPerHop))
 	add(p.LatenessP99 > 0, "lateness", "%s (p99), while the engine has time to sleep", report.Span(p.LatenessP99))
 	add(true, "real hosts", "%d, limited by %s", p.Hosts, p.HostsLimit)
-	add(p.VirtualHops > 0, "virtual time", "%s packet-hops/s", count(p.VirtualHops))
+	add(p.VirtualHops > 0, "virtual time", "%s packet-hops/s", formatCount(p.VirtualHops))
 	return l
 }
 
-// wrap breaks text at blanks so that it fits next to an indent. The lines after
+// wrapText breaks text at blanks so that it fits next to an indent. The lines after
 // the first have the indent.
-func wrap(text string, indent int) string {
+func wrapText(text string, indent int) string {
 	var b strings.Builder
 	room := columns - indent
 	used := 0
@@ -147,21 +147,21 @@ func wrap(text string, indent int) string {
 
 func showRate(r units.Rate) string { return report.Rate(float64(r)) }
 
-// count prints a number to three digits.
-func count(v float64) string {
+// formatCount prints a number to three digits.
+func formatCount(v float64) string {
 	switch {
 	case v >= 1e6:
-		return units.Digits(v/1e6, 3) + " million"
+		return units.FormatDigits(v/1e6, 3) + " million"
 	case v >= 1e3:
 		return fmt.Sprintf("%d,%03d", int(v)/1000, int(v)%1000)
 	}
-	return units.Digits(v, 3)
+	return units.FormatDigits(v, 3)
 }
 
-// amount prints bytes to three digits.
-func amount(b units.Bytes) string {
+// formatAmount prints bytes to three digits.
+func formatAmount(b units.Bytes) string {
 	if b >= units.GB {
-		return units.Digits(float64(b)/float64(units.GB), 3) + " GB"
+		return units.FormatDigits(float64(b)/float64(units.GB), 3) + " GB"
 	}
-	return units.Digits(float64(b)/float64(units.MB), 3) + " MB"
+	return units.FormatDigits(float64(b)/float64(units.MB), 3) + " MB"
 }

@@ -107,7 +107,7 @@ func TestJSON_HasAllValues(t *testing.T) {
 // TestJSON_LeavesOutWhatIsUnknown: a figure that was not measured is absent, not 0.
 func TestJSON_LeavesOutWhatIsUnknown(t *testing.T) {
 	r := &Result{Measured: Measured{Devices: &Devices{Large: 1}}}
-	r.Predict = predict(&r.Measured, room{})
+	r.Predict = predictRates(&r.Measured, room{})
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -121,19 +121,19 @@ func TestJSON_LeavesOutWhatIsUnknown(t *testing.T) {
 
 func TestWrap_FitsTheColumns(t *testing.T) {
 	long := strings.Repeat("word ", 60)
-	for line := range strings.Lines(strings.Repeat(" ", 28) + wrap(long, 28)) {
+	for line := range strings.Lines(strings.Repeat(" ", 28) + wrapText(long, 28)) {
 		if n := len(strings.TrimSuffix(line, "\n")); n > columns {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
-	if got := strings.Join(strings.Fields(wrap(long, 28)), " "); got != strings.TrimSpace(long) {
+	if got := strings.Join(strings.Fields(wrapText(long, 28)), " "); got != strings.TrimSpace(long) {
 		t.Error("words were lost")
 	}
 }
 
 func TestCount_HasThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{12: "12", 999: "999", 1000: "1,000", 81_005: "81,005", 1.5e6: "1.5 million"} {
-		if got := count(v); got != want {
+		if got := formatCount(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
 	}

@@ -17,14 +17,14 @@ func (m *machine) checkTools() []Check {
 			missing = append(missing, t)
 		}
 	}
-	absent := Check{Group: groupTools, Name: "not present", Verdict: OK, Found: list(missing)}
+	absent := Check{Group: groupTools, Name: "not present", Verdict: OK, Found: joinNames(missing)}
 	if slices.Contains(missing, "tcpdump") {
 		absent.Means = "weft capture --filter has tcpdump compile the filter"
 	}
-	return []Check{{Group: groupTools, Name: "present", Verdict: OK, Found: list(there)}, absent, m.guests()}
+	return []Check{{Group: groupTools, Name: "present", Verdict: OK, Found: joinNames(there)}, absent, m.checkGuests()}
 }
 
-func list(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

@@ -12,19 +12,19 @@ import (
 // its end.
 type traffic func(ctx context.Context, from, to *host) (stop func(), err error)
 
-// udp sends datagrams of size bytes as fast as it can to a socket whose buffer
+// sendUDP sends datagrams of size bytes as fast as it can to a socket whose buffer
 // is full: the receiver's kernel has work, but no program.
-func udp(size int) traffic {
+func sendUDP(size int) traffic {
 	return func(_ context.Context, from, to *host) (func(), error) {
 		var receiver, sender *net.UDPConn
-		err := to.ns.do(func() (err error) {
+		err := to.ns.runInside(func() (err error) {
 			receiver, err = net.ListenUDP("udp4", &net.UDPAddr{IP: to.address})
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		err = from.ns.do(func() (err error) {
+		err = from.ns.runInside(func() (err error) {
 			sender, err = net.DialUDP("udp4", nil, receiver.LocalAddr().(*net.UDPAddr))
 			return err
 		})
@@ -52,10 +52,10 @@ func udp(size int) traffic {
 	}
 }
 
-// tcp sends a stream as fast as it can.
-func tcp(ctx context.Context, from, to *host) (stop func(), err error) {
+// sendTCP sends a stream as fast as it can.
+func sendTCP(ctx context.Context, from, to *host) (stop func(), err error) {
 	var listener net.Listener
-	err = to.ns.do(func() (err error) {
+	err = to.ns.runInside(func() (err error) {
 		listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: to.address})
 		return err
 	})
@@ -64,7 +64,7 @@ func tcp(ctx context.Context, from, to *host) (stop func(), err error) {
 	}
 	defer listener.Close()
 	var sender, receiver net.Conn
-	err = from.ns.do(func() (err error) {
+	err = from.ns.runInside(func() (err error) {
 		var d net.Dialer
 		sender, err = d.DialContext(ctx, "tcp4", listener.Addr().String())
 		return err

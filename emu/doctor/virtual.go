@@ -48,7 +48,7 @@ func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {
 	}
 	var rates []float64
 	for range e.rounds {
-		before, start := hops(fb), time.Now()
+		before, start := countHops(fb), time.Now()
 		for time.Since(start) < e.virtual {
 			at += step
 			if err := fb.Run(ctx, at); err != nil {
@@ -56,12 +56,12 @@ func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {
 			}
 		}
 		took := time.Since(start)
-		rates = append(rates, float64(hops(fb)-before)/took.Seconds())
+		rates = append(rates, float64(countHops(fb)-before)/took.Seconds())
 	}
-	return &VirtualTime{digits(median(rates), 3)}, nil
+	return &VirtualTime{keepDigits(medianValue(rates), 3)}, nil
 }
 
-func hops(fb *fabric.Fabric) (n uint64) {
+func countHops(fb *fabric.Fabric) (n uint64) {
 	for _, p := range fb.Status() {
 		n += p.TxPackets
 	}

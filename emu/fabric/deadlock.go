@@ -67,7 +67,7 @@ func (f *Fabric) cycles(now units.Time) []status.Deadlock {
 			continue
 		}
 		for i, p := range sw.Ports {
-			for _, j := range p.Jams() {
+			for _, j := range p.BlockedQueues() {
 				if p.Link() == nil {
 					continue
 				}

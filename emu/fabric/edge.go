@@ -53,7 +53,7 @@ func (f *Fabric) addEdge(s *Station) {
 	name := f.Plan.PortName(s.Node, s.Index)
 	h := &edgeHost{station: s, chosen: node.Edge, outlet: edge.NewOutlet(s.Port)}
 	h.timer = f.engineOf(s.Node).NewTimer(h)
-	h.Port = h.outlet.Service(h)
+	h.Port = h.outlet.ServicePort(h)
 	env := edge.Env{
 		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.QoS.Map,
 		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
@@ -64,7 +64,7 @@ func (f *Fabric) addEdge(s *Station) {
 	}
 	h.service = node.Edge.Settings.New(env)
 	if t, ok := h.service.(edge.Taker); ok {
-		s.SetReceiver(t.Takes(), t.Take)
+		s.SetReceiver(t.TakenProtocol(), t.TakePacket)
 	}
 	s.edge = h
 	s.Port.SetFeeder(h.outlet)
@@ -78,9 +78,9 @@ func (s *Station) feedBy(n *nic) nicemu.Port {
 		return s.Port
 	}
 	if t, ok := s.edge.service.(edge.TakesNIC); ok {
-		return t.NIC(n)
+		return t.NICPort(n)
 	}
-	return s.edge.outlet.NIC(n)
+	return s.edge.outlet.NICPort(n)
 }
 
 // enterService takes a packet that the host sends. Until it leaves the service, its In is
@@ -89,7 +89,7 @@ func (h *edgeHost) enterService(now units.Time, p *packet.Packet) {
 	queue := p.In
 	h.station.Admit(now, p)
 	p.In = queue
-	h.service.Send(now, p)
+	h.service.SendPacket(now, p)
 }
 
 // Next returns a packet of the service for the port.
@@ -109,10 +109,10 @@ func (h *edgeHost) Pass(now units.Time, p *packet.Packet) {
 }
 
 func (h *edgeHost) Drop(now units.Time, p *packet.Packet, why packet.Fate) {
-	h.station.Port.Refuse(now, p, why)
+	h.station.Port.RefusePacket(now, p, why)
 }
 
-func (h *edgeHost) Deliver(now units.Time, p *packet.Packet) {
+func (h *edgeHost) DeliverPacket(now units.Time, p *packet.Packet) {
 	h.station.deliver(now, h.station.Port, p)
 }
 
@@ -140,14 +140,14 @@ func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 	s := h.station
 	h.unwrapped++
-	if fate.Dropped() {
-		s.Port.Discard(now, p, fate)
+	if fate.IsDrop() {
+		s.Port.DiscardPacket(now, p, fate)
 		return
 	}
 	if dst, src := p.MACs(); dst != s.MAC && s.fabric.topology.Routed() {
 		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {
-			p.Dst.Put(p.Frame)
+			p.Dst.EncodeTo(p.Frame)
 		}
 	}
 	s.deliver(now, s.Port, p)
@@ -160,7 +160,7 @@ func (h *edgeHost) Finish(p *packet.Packet) {
 
 func (h *edgeHost) Notify(now units.Time, p *packet.Packet) bool {
 	n, ok := h.station.nic.(*nic)
-	return ok && n.Device.Notify(now, p)
+	return ok && n.Device.NotifySender(now, p)
 }
 
 func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now, p) }
@@ -181,7 +181,7 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 	path := h.path
 	m.From = h.from
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
-	p.Seal()
+	p.SetFields()
 	return true
 }
 

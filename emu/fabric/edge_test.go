@@ -31,11 +31,11 @@ type advice struct {
 	rate units.Rate
 }
 
-func (a *advice) Len() int              { return 60 }
-func (a *advice) Put(b []byte)          { binary.BigEndian.PutUint64(b, uint64(a.rate)) }
-func (a *advice) Set(from packet.Body)  { *a = *from.(*advice) }
-func (a *advice) Reset()                { *a = advice{} }
-func (a *advice) About() packet.FlowKey { return a.key }
+func (a *advice) Len() int                { return 60 }
+func (a *advice) EncodeTo(b []byte)       { binary.BigEndian.PutUint64(b, uint64(a.rate)) }
+func (a *advice) Set(from packet.Body)    { *a = *from.(*advice) }
+func (a *advice) Reset()                  { *a = advice{} }
+func (a *advice) FlowKey() packet.FlowKey { return a.key }
 
 var advising = packet.NewMessageProtocol(packet.MessageProtocol{Name: "advice", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 50001, New: func() packet.Body { return &advice{} }})
 
@@ -50,9 +50,9 @@ type obedient struct {
 
 func (o *obedient) Rate() units.Rate { return o.rate }
 
-func (o *obedient) Message(_ units.Time, m cc.Feedback) { o.rate = m.(*advice).rate }
+func (o *obedient) OnMessage(_ units.Time, m cc.Feedback) { o.rate = m.(*advice).rate }
 
-func (o *obedient) Active(_ units.Time, active bool) {
+func (o *obedient) SetActive(_ units.Time, active bool) {
 	if active == o.active {
 		panic("told twice")
 	}
@@ -61,7 +61,7 @@ func (o *obedient) Active(_ units.Time, active bool) {
 	}
 }
 
-func (o *obedient) Gauges(_ units.Time, values []float64) []float64 {
+func (o *obedient) AppendGauges(_ units.Time, values []float64) []float64 {
 	return append(values, float64(o.spells))
 }
 
@@ -88,11 +88,11 @@ type adviser struct {
 // advised returns the rate for packets of a size.
 func advised(size units.Bytes) units.Rate { return units.Rate(size) * 10_007 }
 
-func (a *adviser) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+func (a *adviser) OnEnqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
 	if p.Flow == packet.Protocol {
 		return packet.Fine
 	}
-	m := a.env.Reply(p, advising)
+	m := a.env.NewReply(p, advising)
 	if m == nil {
 		return packet.Fine
 	}
@@ -138,7 +138,7 @@ func newWireRates(from units.Time) *wireRates {
 }
 
 func (w *wireRates) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
-	if dir != port.Out || p.Flow < 0 || fate.Dropped() {
+	if dir != port.Out || p.Flow < 0 || fate.IsDrop() {
 		return
 	}
 	if seq, ok := w.seq[p.Flow]; ok && p.Seq <= seq {
@@ -175,7 +175,7 @@ workload:
 `))
 	h1 := stationOf(f, "h1")
 	w := newWireRates(10 * units.Millisecond)
-	h1.Port.Observe(0, w)
+	h1.Port.SetObserver(0, w)
 	if err := f.Run(context.Background(), 90*units.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ workload:
 		f := build4(t, lab, workers)
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(5 * units.Millisecond)
-		stationOf(f, "h1").Port.Observe(0, w)
+		stationOf(f, "h1").Port.SetObserver(0, w)
 		runTo(t, f, 40*units.Millisecond)
 		for i, size := range []units.Bytes{1442, 762} {
 			if r, want := w.rate(int32(i)), float64(advised(size)); math.Abs(r/want-1) > 0.001 {
@@ -319,13 +319,13 @@ workload:
 		w := newWireRates(0)
 		if watch {
 			for _, s := range f.Stations {
-				s.Port.Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+				s.Port.SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 					if p.HasBytes() {
 						new(renderer).render(p, nil)
 					}
 				}))
 			}
-			stationOf(f, "h1").Port.Observe(0, w)
+			stationOf(f, "h1").Port.SetObserver(0, w)
 		}
 		runTo(t, f, 30*units.Millisecond)
 		if w.disorder > 0 {
@@ -376,7 +376,7 @@ workload:
   - {write: {from: h1, to: h3, size: 1GB}}
 `, 1)
 	w := newWireRates(units.Millisecond)
-	stationOf(f, "h1").Port.Observe(0, w)
+	stationOf(f, "h1").Port.SetObserver(0, w)
 	runTo(t, f, 20*units.Millisecond)
 	if r := w.rate(0); math.Abs(r/500e6-1) > 0.01 {
 		t.Errorf("the flow beside a queue pair is sent at %.0f b/s", r)
@@ -432,7 +432,7 @@ var tolls []*toll // in order of creation
 
 func (s *tollSettings) Validate(units.Rate) error {
 	var c registry.Check
-	c.Number("every", s.Every, 1, 9)
+	c.CheckNumber("every", s.Every, 1, 9)
 	return c.Err()
 }
 
@@ -441,7 +441,7 @@ func (s *tollSettings) New(e edge.Env) edge.Service {
 	return tolls[len(tolls)-1]
 }
 
-func (s *toll) Send(now units.Time, p *packet.Packet) {
+func (s *toll) SendPacket(now units.Time, p *packet.Packet) {
 	if p.Version == 0 || p.Flow < 0 {
 		s.env.Pass(now, p)
 		return
@@ -482,9 +482,9 @@ func (s *toll) Fire(now units.Time) {
 func (s *toll) feed(now units.Time, prio uint8) {
 	switch p := s.queue[prio].First(); {
 	case p != nil:
-		s.env.Feed(now, prio, p.Size)
+		s.env.AnnouncePacket(now, prio, p.Size)
 	default:
-		s.env.Feed(now, prio, s.nicHas[prio])
+		s.env.AnnouncePacket(now, prio, s.nicHas[prio])
 	}
 }
 
@@ -499,38 +499,38 @@ func (s *toll) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// NIC implements edge.TakesNIC.
-func (s *toll) NIC(f edge.Feeder) edge.Port {
+// NICPort implements edge.TakesNIC.
+func (s *toll) NICPort(f edge.Feeder) edge.Port {
 	s.nic = f
 	return (*tollPort)(s)
 }
 
 type tollPort toll
 
-func (s *tollPort) Feed(now units.Time, prio uint8, size units.Bytes) {
+func (s *tollPort) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	s.nicHas[prio] = size
 	if s.queue[prio].Empty() {
 		(*toll)(s).feed(now, prio)
 	}
 }
 
-func (s *toll) Wants(p *packet.Packet) bool {
+func (s *toll) WantsPacket(p *packet.Packet) bool {
 	return p.Flow >= 0 || p.Flow == packet.Protocol && p.Message.Protocol == remarks[0]
 }
 
-func (s *toll) Receive(now units.Time, p *packet.Packet) {
+func (s *toll) ReceivePacket(now units.Time, p *packet.Packet) {
 	if p.Flow >= 0 {
 		s.looked++
-		s.env.Deliver(now, p)
+		s.env.DeliverPacket(now, p)
 		return
 	}
 	s.took++
 	s.env.Consume(now, p)
 }
 
-func (s *toll) Line(_ units.Time, r units.Rate)                 { s.line = r }
-func (s *toll) Held() (int, units.Bytes)                        { return s.count, s.bytes }
-func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values }
+func (s *toll) SetLineRate(_ units.Time, r units.Rate)                { s.line = r }
+func (s *toll) HeldPackets() (int, units.Bytes)                       { return s.count, s.bytes }
+func (s *toll) AppendGauges(_ units.Time, values []float64) []float64 { return values }
 
 // TestForeignEdgeService_MayHoldDropAndTakePackets: a service registered from outside may
 // hold, drop, make, take and look at packets, and take the NIC's; all are accounted for and
@@ -552,7 +552,7 @@ workload:
 			tollPeers = append(tollPeers, a)
 		}
 		fates := map[packet.Fate]int{}
-		stationOf(f, "h1").Port.Observe(0, observer(func(p *packet.Packet, d port.Direction, fate packet.Fate) {
+		stationOf(f, "h1").Port.SetObserver(0, observer(func(p *packet.Packet, d port.Direction, fate packet.Fate) {
 			if d == port.Out {
 				fates[fate]++
 			}
@@ -636,7 +636,7 @@ topology:
 		}
 	}
 	move(40, 1) // from a queue that is not watched
-	packets, bytes := s.Queued(0)
+	packets, bytes := s.QueueLength(0)
 	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
 		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)
 	}

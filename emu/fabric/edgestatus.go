@@ -15,20 +15,20 @@ import (
 
 func (h *edgeHost) status(now units.Time) *status.Edge {
 	s := &status.Edge{Service: h.chosen.Name, Preset: h.chosen.Preset}
-	s.QueuePackets, s.QueueBytes = h.service.Held()
-	s.Gauges = gauge.Read(edge.Services.Kind(h.chosen.Name).Gauges, h.service.Gauges(now, nil))
+	s.QueuePackets, s.QueueBytes = h.service.HeldPackets()
+	s.Gauges = gauge.Read(edge.Services.Kind(h.chosen.Name).Gauges, h.service.AppendGauges(now, nil))
 	s.Flows = h.flows(now, status.MaxEdgeFlows)
 	s.FlowsLeftOut = h.service.FlowCount(now) - len(s.Flows)
 	return s
 }
 
 // flows returns the flows that the service knows, oldest first, at most so many.
-func (h *edgeHost) flows(now units.Time, most int) (all []status.EdgeFlow) {
+func (h *edgeHost) flows(now units.Time, maxFlows int) (all []status.EdgeFlow) {
 	h.service.EachFlow(now, func(x *edge.Flow) bool {
-		if !x.Aged && len(all) < most {
+		if !x.Aged && len(all) < maxFlows {
 			all = append(all, h.station.fabric.EdgeFlow(h.station, x))
 		}
-		return len(all) < most
+		return len(all) < maxFlows
 	})
 	return all
 }

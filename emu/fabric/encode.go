@@ -53,7 +53,7 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.Flow))
 	binary.BigEndian.PutUint32(head[4:], p.Seq)
-	binary.BigEndian.PutUint64(head[8:], uint64(p.Born/units.Nanosecond))
+	binary.BigEndian.PutUint64(head[8:], uint64(p.Created/units.Nanosecond))
 	copy(payload, head[:])
 	eth := &layers.Ethernet{SrcMAC: hardwareAddr(p.Src), DstMAC: hardwareAddr(p.Dst), EthernetType: layers.EthernetType(p.Ether)}
 	// The packet was built to be valid, so serialisation cannot fail.
@@ -65,6 +65,6 @@ func asIP(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
 
 func hardwareAddr(m wire.MAC) net.HardwareAddr {
 	b := make(net.HardwareAddr, 6)
-	m.Put(b)
+	m.EncodeTo(b)
 	return b
 }

@@ -76,7 +76,7 @@ func (s *script) carryOut(e *plan.Event) {
 			f.logChange(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		}
-		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
+		if link.CrossesEngines() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
 			link.SetFarHalf(*e.Set.State == links.Up)
 		}
 		if e.Set.State != nil {

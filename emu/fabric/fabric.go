@@ -219,7 +219,7 @@ func (f *Fabric) addStamps() {
 			continue
 		}
 		for _, p := range f.ports[n] {
-			p.Stamp(uint16(sim.HashName(p.Name)))
+			p.EnableTelemetry(uint16(sim.HashName(p.Name)))
 		}
 	}
 }
@@ -249,18 +249,18 @@ func (f *Fabric) addLink(l int) {
 		case near != away:
 			near.Shard.Lookahead = min(near.Shard.Lookahead, delay)
 		}
-		dir[d] = from.Cable(f.ports[far.Node][far.Port], near.End(), away.End(), f.ShardOf(end.Node).mailbox(f.ShardOf(far.Node)), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
-		if deep := f.Plan.Nodes[far.Node].QoS; deep != nil && deep.CutThrough {
+		dir[d] = from.MakeLink(f.ports[far.Node][far.Port], near.End(), away.End(), f.ShardOf(end.Node).mailbox(f.ShardOf(far.Node)), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
+		if qos := f.Plan.Nodes[far.Node].QoS; qos != nil && qos.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
 		switch node := &f.Plan.Nodes[far.Node]; {
 		case node.NIC != nil:
-			dir[d].Reads(packet.Received)
+			dir[d].SetReadPart(packet.Received)
 		case node.Kind != plan.Switch:
-			dir[d].Reads(packet.Delivered)
+			dir[d].SetReadPart(packet.Delivered)
 		}
 		near.Join(dir[d], away)
-		from.Connect(dir[d])
+		from.ConnectLink(dir[d])
 	}
 	f.Links = append(f.Links, dir)
 }
@@ -366,7 +366,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 		if err != nil {
 			return err
 		}
-		if f.Links[link][d].Crosses() && s.Delay < f.lookaheadOf(link) {
+		if f.Links[link][d].CrossesEngines() && s.Delay < f.lookaheadOf(link) {
 			return fmt.Errorf("delay %v: this link joins two workers, which needs a delay of at least %v (start the lab with --workers 1)", s.Delay, f.lookaheadOf(link))
 		}
 		if (s.Reorder > 0 || s.JitterReorder) && f.hasCredits(link) {
@@ -447,7 +447,7 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 		nic.SetLine(now, s.Rate)
 	}
 	if s := f.stations[end.Node][end.Port]; s != nil && s.edge != nil {
-		s.edge.service.Line(now, s.Port.Link().Rate())
+		s.edge.service.SetLineRate(now, s.Port.Link().Rate())
 	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)
@@ -460,7 +460,7 @@ func (f *Fabric) Trace() uint64 {
 	var h uint64
 	for n, node := range f.ports {
 		for _, p := range node {
-			h = packet.Mix(h ^ p.Trace(f.nowAt(n)))
+			h = packet.MixBits(h ^ p.Trace(f.nowAt(n)))
 		}
 	}
 	return h

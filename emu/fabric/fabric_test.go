@@ -97,8 +97,8 @@ func TestRun_AccountsForEveryPacket(t *testing.T) {
 			if !a.Balanced() {
 				rt.Fatalf("at %v: %+v\n%s", until, a, text)
 			}
-			if a.Held != uint64(f.Shards[0].Pool.Live()) {
-				rt.Fatalf("at %v: %d packets held, %d out of the pool\n%s", until, a.Held, f.Shards[0].Pool.Live(), text)
+			if a.Held != uint64(f.Shards[0].Pool.LivePackets()) {
+				rt.Fatalf("at %v: %d packets held, %d out of the pool\n%s", until, a.Held, f.Shards[0].Pool.LivePackets(), text)
 			}
 		}
 		if f.Accounts().Entered == 0 {
@@ -113,7 +113,7 @@ type sink struct {
 	got  []string
 }
 
-func (s *sink) Deliver(_ units.Time, p *packet.Packet) {
+func (s *sink) DeliverPacket(_ units.Time, p *packet.Packet) {
 	s.got = append(s.got, string(p.Frame))
 	s.pool.Free(p)
 }
@@ -184,7 +184,7 @@ workload:
 		}
 	}
 	s1, _ := f.Plan.Node("s1")
-	f.Port(s1, 2).Observe(0, observe(check))
+	f.Port(s1, 2).SetObserver(0, observe(check))
 	if err := f.Run(context.Background(), 20*units.Millisecond); err != nil {
 		t.Fatal(err)
 	}

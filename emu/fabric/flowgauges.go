@@ -26,10 +26,10 @@ func (n *nic) flowGauges() (out []status.FlowGauge) {
 		var s nicemu.FlowStatus
 		s, values = q.Flow(n.Now(), values[:0])
 		if rate := cmp.Or(s.Rate, n.Line()); rate > 0 {
-			all[0].Add(gauge.Rate(rate))
+			all[0].Add(gauge.RateValue(rate))
 		}
 		if s.Window > 0 {
-			all[1].Add(gauge.Size(s.Window))
+			all[1].Add(gauge.SizeValue(s.Window))
 		}
 		for i, v := range values {
 			if !math.IsNaN(v) {

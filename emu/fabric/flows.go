@@ -53,7 +53,7 @@ func (f *Fabric) addFlow(i int) {
 	}
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
-	r.Watch(&f.ShardOf(to.Node).links)
+	r.WatchOutages(&f.ShardOf(to.Node).links)
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]flowEnd{{from, src}, {to, dst}})
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)

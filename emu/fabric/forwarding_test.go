@@ -159,7 +159,7 @@ func TestCaptures_ChangeNoPaths(t *testing.T) {
 		for n, node := range seen.ports {
 			for i := range node {
 				if rapid.Bool().Draw(rt, "watch") {
-					seen.Port(n, i).Observe(0, observe(func(*packet.Packet) {}))
+					seen.Port(n, i).SetObserver(0, observe(func(*packet.Packet) {}))
 				}
 			}
 		}

@@ -60,7 +60,7 @@ func (b *bridged) at(name string) *Station {
 // frame returns a frame without IP; vlan 0 means no tag.
 func etherFrame(dst, src wire.MAC, vlan uint16) []byte {
 	f := make([]byte, 60)
-	dst.Put(f)
+	dst.EncodeTo(f)
 	src.Put(f[wire.MACLen:])
 	if at := 12; vlan > 0 {
 		binary.BigEndian.PutUint16(f[at:], wire.EtherTypeVLAN)

@@ -20,7 +20,7 @@ import (
 type remark struct{ text []byte }
 
 func (n *remark) Len() int             { return len(n.text) }
-func (n *remark) Put(b []byte)         { copy(b, n.text) }
+func (n *remark) EncodeTo(b []byte)    { copy(b, n.text) }
 func (n *remark) Set(from packet.Body) { n.text = append(n.text[:0], from.(*remark).text...) }
 func (n *remark) Reset()               { n.text = n.text[:0] }
 func newRemark() packet.Body           { return &remark{} }
@@ -96,7 +96,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 	})
 	frames := 0
 	s1, _ := f.Plan.Node("s1")
-	f.Port(s1, 0).Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+	f.Port(s1, 0).SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 		if p.Flow == packet.Protocol {
 			frames++
 			checkMessageFrame(t, p)
@@ -112,13 +112,13 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 			m.To, _ = plan.AddressOf(&f.Plan.Nodes[to.Node].Ports[0], version == 6)
 		}
 		p.SrcPort = 40000
-		p.Seal()
+		p.SetFields()
 		hop, _ := f.Neighbours(from).FirstHop(m.To)
 		if remarks[protocol].Ether != 0 {
 			hop = routing.FirstHop{Dest: to.ID, MAC: to.MAC}
 		}
 		p.Src, p.Dst, p.To, p.Dest = from.MAC, hop.MAC, hop.To, hop.Dest
-		from.Originate(0, p)
+		from.OriginatePacket(0, p)
 	}
 	if err := f.Run(context.Background(), units.Never); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func (f *Fabric) nicStatus(list []*nic) []status.NIC {
 		}
 		for _, q := range n.QPs() {
 			s.States[q.State()]++
-			if q.Limited() {
+			if q.IsLimited() {
 				s.Limited++
 			}
 		}
@@ -142,9 +142,9 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
 	t, c := q.Counters()
 	s := status.QP{
 		NIC: n.Name(), QPN: q.Number(), Type: config.Type.String(), State: attr.State.String(),
-		SQPSN: uint32(x.Window.Next), Unacknowledged: uint32(x.Window.Una), Sends: x.Posted, Fetches: x.Fetching, InFlight: x.Flying,
+		SQPSN: uint32(x.Window.Next), Unacknowledged: uint32(x.Window.Una), Sends: x.Posted, Fetches: x.Fetching, InFlight: x.InFlight,
 		RQPSN: uint32(x.Expected), Receives: x.Receives, Replies: x.Replying,
-		Rate: x.Rate, LineRate: n.Line(), Window: x.MaxFlying, CNPDue: x.CNPDue,
+		Rate: x.Rate, LineRate: n.Line(), Window: x.MaxInFlight, CNPDue: x.CNPDue,
 		TxPackets: c.DataPackets, TxBytes: c.DataBytes, RxPackets: c.RxPackets, RxBytes: c.RxBytes,
 		Marked: c.Marked, CNPsSent: c.CNPsSent, CNPsHandled: c.CNPsHandled,
 	}
@@ -164,7 +164,7 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
 		s.Bitmaps = &status.Bitmaps{Count: b.Count, Bits: b.Bits, Bytes: units.Bytes(b.Bytes()), Kept: b.Kept}
 	}
 	s.Control, s.Gauges = n.Settings().Control.String(), x.Gauges
-	t.Each(func(name string, v uint64) {
+	t.EachCounter(func(name string, v uint64) {
 		if v == 0 {
 			return
 		}

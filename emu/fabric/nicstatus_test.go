@@ -50,7 +50,7 @@ func TestNICStatus_ChangesNothingAndAgreesWithPorts(t *testing.T) {
 	runTo(t, plain, 4*units.Millisecond)
 	for _, workers := range []int{1, 2} {
 		f := build4(t, congested, workers)
-		limited, timers, flying := 0, 0, 0
+		limited, timers, inFlight := 0, 0, 0
 		for at := 50 * units.Microsecond; at <= 4*units.Millisecond; at += 50 * units.Microsecond {
 			runTo(t, f, at)
 			pairs, err := f.QPsOf("")
@@ -66,7 +66,7 @@ func TestNICStatus_ChangesNothingAndAgreesWithPorts(t *testing.T) {
 					timers++
 				}
 				if q.InFlight > 0 {
-					flying++
+					inFlight++
 				}
 			}
 			for _, n := range f.NICs() {
@@ -75,8 +75,8 @@ func TestNICStatus_ChangesNothingAndAgreesWithPorts(t *testing.T) {
 				}
 			}
 		}
-		if limited == 0 || timers == 0 || flying == 0 {
-			t.Errorf("%d times limited, %d ACK timers, %d times in flight", limited, timers, flying)
+		if limited == 0 || timers == 0 || inFlight == 0 {
+			t.Errorf("%d times limited, %d ACK timers, %d times in flight", limited, timers, inFlight)
 		}
 		if f.Trace() != plain.Trace() {
 			t.Errorf("%d workers: looking has changed the run", workers)
@@ -219,7 +219,7 @@ func TestListenersOfNICs_AreShownUntilTheyEnd(t *testing.T) {
 	if _, err := d.ListenDatagrams(netip.AddrPortFrom(netip.Addr{}, 7174), nil); err != nil {
 		t.Fatal(err)
 	}
-	d.Manage(func(c *cmnic.CM) { _, err = c.Listen(cmnic.Listen{Service: msg.IPoIBService(5), Datagram: true}) })
+	d.CallManager(func(c *cmnic.CM) { _, err = c.Listen(cmnic.Listen{Service: msg.IPoIBService(5), Datagram: true}) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -290,7 +290,7 @@ func (b *trafficBuilder) add(i int) error {
 			}
 			carriers = append(carriers, c)
 		}
-		b.hosts[n].Join(i, agent, b.join(t, n, stations, carriers))
+		b.hosts[n].AddTraffic(i, agent, b.join(t, n, stations, carriers))
 	}
 	return nil
 }
@@ -335,16 +335,16 @@ func btoi(b bool) int {
 // silent is the agent of a host that only receives.
 type silent struct{}
 
-func (silent) Due() units.Time                                        { return units.Never }
-func (silent) Fire(units.Time, func(pattern.Flow))                    {}
-func (silent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
-func (silent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (silent) NextFlow() units.Time                                      { return units.Never }
+func (silent) Fire(units.Time, func(pattern.Flow))                       {}
+func (silent) OnArrival(units.Time, pattern.Flow, func(pattern.Flow))    {}
+func (silent) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
 // outlet returns the outlet through which the packets of a traffic leave a station.
 func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
-		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.Originate,
+		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.OriginatePacket,
 		Ends: func(peer int) (from, to netip.Addr, failure string) {
 			if !part[peer] {
 				return from, to, "the destination host is not part of the traffic"
@@ -376,7 +376,7 @@ func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now un
 func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
-	registerReceiver(s, carrier.Protocol(), d.Receive)
+	registerReceiver(s, carrier.DatagramProtocol(), d.ReceivePacket)
 	return d
 }
 
@@ -388,7 +388,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		Outlet: b.outlet(s, t.IPv6(), part),
 		Rate:   func() units.Rate { return s.Port.Link().Rate() },
 		Queued: func(now units.Time) units.Bytes {
-			_, bytes := s.Port.Queued(now) // an edge service keeps flows apart
+			_, bytes := s.Port.QueueLength(now) // an edge service keeps flows apart
 			return bytes
 		},
 		Waiting: func(now units.Time, dscp uint8) int {
@@ -396,7 +396,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 			if s.chassis != nil {
 				prio = s.chassis.Map.DSCP[dscp]
 			}
-			return s.Port.Waiting(now, prio)
+			return s.Port.WaitingPackets(now, prio)
 		},
 		Trip:    s.tripTo,
 		Offload: b.Plan.Nodes[s.Node].Offload == plan.OffloadOn,
@@ -410,12 +410,12 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		}
 		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
 		b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
-		registerReceiver(s, carrier.NDPProtocol(), d.Receive)
-		return d, pulls.Check(t.NDP)
+		registerReceiver(s, carrier.NDPProtocol(), d.ReceivePacket)
+		return d, pulls.CheckShared(t.NDP)
 	}
 	d := carrier.NewStreams(h, i, *t.TCP, out)
 	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
-	registerReceiver(s, carrier.SegmentProtocol(), d.Receive)
+	registerReceiver(s, carrier.SegmentProtocol(), d.ReceivePacket)
 	if m := cc.Methods.Kind(t.TCP.Control.Name).Feedback; m != nil {
 		registerReceiver(s, m, d.ReceiveMessage)
 	}
@@ -461,7 +461,7 @@ func (f *Fabric) EndFlows() error {
 	for _, h := range f.traffic.hosts {
 		h.UnderWay(func(r *records.Record) { open = append(open, *r) })
 	}
-	f.traffic.collector.End(f.Now(), open)
+	f.traffic.collector.PutRemaining(f.Now(), open)
 	return f.flowError()
 }
 
@@ -484,7 +484,7 @@ func (f *Fabric) Carriers() (sum carrier.NICCounters) {
 }
 
 // collect passes on the records of flows that ended before a time.
-func (f *Fabric) collect(before units.Time) { f.traffic.collector.Collect(before) }
+func (f *Fabric) collect(before units.Time) { f.traffic.collector.CollectBefore(before) }
 
 func (f *Fabric) flowError() error {
 	if err := f.traffic.collector.Err(); err != nil {
@@ -584,12 +584,12 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *Station, size unit
 // handshake, its packets as fast as the slowest link carries them, and the
 // acknowledgement of the last.
 func idealStream(w linkPath, c *carrier.TCP, size units.Bytes) units.Time {
-	head := wire.EthernetHeader + c.MTU - c.Full()
+	head := wire.EthernetHeader + c.MTU - c.FullPayload()
 	syn := packet.OnWire(head + 8) // its options are longer than those of data
-	full := max(1, (size+c.Full()-1)/c.Full())
-	first, last := packet.OnWire(head+min(size, c.Full())), units.Bytes(0)
+	full := max(1, (size+c.FullPayload()-1)/c.FullPayload())
+	first, last := packet.OnWire(head+min(size, c.FullPayload())), units.Bytes(0)
 	if full > 1 {
-		last = (full-2)*packet.OnWire(head+c.Full()) + packet.OnWire(head+size-(full-1)*c.Full())
+		last = (full-2)*packet.OnWire(head+c.FullPayload()) + packet.OnWire(head+size-(full-1)*c.FullPayload())
 	}
 	return 2*w.carries(syn, 0) + w.carries(first, last) + w.carries(packet.OnWire(head), 0)
 }
@@ -598,10 +598,10 @@ func idealStream(w linkPath, c *carrier.TCP, size units.Bytes) units.Time {
 // fast as the slowest link carries them, and the acknowledgement of the last.
 func idealPulled(w linkPath, c *carrier.NDP, size units.Bytes) units.Time {
 	head := wire.EthernetHeader + c.HeadersLen()
-	packets := max(1, (size+c.Full()-1)/c.Full())
-	first, rest := packet.OnWire(head+min(size, c.Full())), units.Bytes(0)
+	packets := max(1, (size+c.FullPayload()-1)/c.FullPayload())
+	first, rest := packet.OnWire(head+min(size, c.FullPayload())), units.Bytes(0)
 	if packets > 1 {
-		rest = (packets-2)*packet.OnWire(head+c.Full()) + packet.OnWire(head+size-(packets-1)*c.Full())
+		rest = (packets-2)*packet.OnWire(head+c.FullPayload()) + packet.OnWire(head+size-(packets-1)*c.FullPayload())
 	}
 	return w.carries(first, rest) + w.carries(packet.OnWire(head), 0)
 }
@@ -649,7 +649,7 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *Station, a, 
 		if sw == nil {
 			break
 		}
-		next, fixed := sw.Way(f.ports[far.Node][far.Port], &p)
+		next, fixed := sw.PathOf(f.ports[far.Node][far.Port], &p)
 		if !fixed {
 			names = append(names, "several")
 			break

@@ -39,7 +39,7 @@ type steadyAgent struct {
 	rand    *rand.Rand
 }
 
-func (a *steadyAgent) Due() units.Time {
+func (a *steadyAgent) NextFlow() units.Time {
 	if a.n == a.flows {
 		return units.Never
 	}
@@ -55,8 +55,8 @@ func (a *steadyAgent) Fire(now units.Time, start func(pattern.Flow)) {
 	start(pattern.Flow{Tag: uint32(a.n), From: a.host, To: to, Size: a.size, At: now})
 	a.due = now + units.Time(a.rand.ExpFloat64()*float64(a.gap))
 }
-func (a *steadyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
-func (a *steadyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (a *steadyAgent) OnArrival(units.Time, pattern.Flow, func(pattern.Flow))    {}
+func (a *steadyAgent) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
 // BenchmarkFlows runs b.N short flows between 16 hosts and reports the cost of one and
 // the memory in use: go test -bench Flows/ -benchtime 1000000x.
@@ -134,7 +134,7 @@ type everybodyAgent struct {
 	done bool
 }
 
-func (a *everybodyAgent) Due() units.Time {
+func (a *everybodyAgent) NextFlow() units.Time {
 	if a.done {
 		return units.Never
 	}
@@ -148,8 +148,8 @@ func (a *everybodyAgent) Fire(now units.Time, start func(pattern.Flow)) {
 		start(pattern.Flow{Tag: uint32(k), From: a.host, To: a.hosts[(i+k)%len(a.hosts)], Size: 1000, At: now})
 	}
 }
-func (a *everybodyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
-func (a *everybodyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (a *everybodyAgent) OnArrival(units.Time, pattern.Flow, func(pattern.Flow))    {}
+func (a *everybodyAgent) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
 // BenchmarkAllToAll makes each of many hosts send 1000 bytes to every other, all at
 // once, or as many at a time as limits allow: go test -bench AllToAll -benchtime 1x.

@@ -35,10 +35,10 @@ func meddle(f *Fabric, node int) *meddler {
 	return m
 }
 
-func (m *meddler) Receive(now units.Time, p *packet.Packet) {
+func (m *meddler) ReceivePacket(now units.Time, p *packet.Packet) {
 	if m.late != nil {
 		for _, by := range m.late(p) {
-			c := m.pool.Clone(p)
+			c := m.pool.ClonePacket(p)
 			c.At = now + by
 			i := len(m.held)
 			for i > 0 && m.held[i-1].At > c.At {
@@ -55,7 +55,7 @@ func (m *meddler) Receive(now units.Time, p *packet.Packet) {
 		m.pool.Free(p)
 		return
 	}
-	m.NIC.Receive(now, p)
+	m.NIC.ReceivePacket(now, p)
 }
 
 func (m *meddler) Fire(now units.Time) {
@@ -63,7 +63,7 @@ func (m *meddler) Fire(now units.Time) {
 	if m.held = m.held[1:]; len(m.held) > 0 {
 		m.timer.Arm(m.held[0].At)
 	}
-	m.NIC.Receive(now, p)
+	m.NIC.ReceivePacket(now, p)
 }
 
 // TestPooledQueuePairs_SurviveLateAndLostPackets: late packets are not taken for a flow or a

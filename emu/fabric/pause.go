@@ -36,7 +36,7 @@ func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 	c.Global = n.QoS.Pause != nil
 	need, known := f.headroomNeeded(node, index)
 	chassis := sw.Chassis()
-	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.Held()
+	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.HeldBytes()
 	any, credits := c.Global, false
 	for i, k := range p.Classes(c.Now) {
 		s := &n.Ports[index].Classes[i]

@@ -95,21 +95,21 @@ func (h *pointHost) send(p *packet.Packet) {
 		}
 		if p.Dest == s.ID { // it stays in the host
 			s.Admit(now, p)
-			s.Input(now, s.Port, p)
+			s.InputPacket(now, s.Port, p)
 			return
 		}
-		s.Originate(now, p)
+		s.OriginatePacket(now, p)
 		return
 	}
 	if !sound {
-		sw.Refuse(p)
+		sw.RefusePacket(p)
 		return
 	}
 	if p.ID == 0 {
-		p.ID = uint64(len(f.topology.Endpoints)+h.node)<<40 | sw.Originated() + 1
+		p.ID = uint64(len(f.topology.Endpoints)+h.node)<<40 | sw.OriginatedPackets() + 1
 	}
 	f.topology.SetFirstHop(h.node, p)
-	sw.Originate(now, p)
+	sw.OriginatePacket(now, p)
 }
 
 // sound reports whether a packet that a point sends is like all others: its wire bytes
@@ -124,7 +124,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 		if p.Message.Protocol.Ether == 0 && (!p.Message.From.IsValid() || p.Message.From.Is4() != p.Message.To.Is4()) {
 			return false
 		}
-		p.Seal()
+		p.SetFields()
 		return p.Size <= packet.MaxFrame
 	case p.Size > packet.MaxFrame:
 		return false

@@ -51,7 +51,7 @@ var talk = []struct {
 		copy(p.Frame, []byte{0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x88, 0xb5})
 		return p
 	}},
-	{"a copy", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.env.Pool.Clone(seen) }},
+	{"a copy", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.env.Pool.ClonePacket(seen) }},
 	{"nothing but fields", false, func(c *talker, _ *packet.Packet) *packet.Packet {
 		p := c.env.Pool.New()
 		p.Version, p.Size = 4, 100
@@ -98,7 +98,7 @@ var talk = []struct {
 
 // reply makes a remark to the sender of a packet.
 func (c *talker) reply(seen *packet.Packet, protocol, n int) *packet.Packet {
-	p := c.env.Reply(seen, remarks[protocol])
+	p := c.env.NewReply(seen, remarks[protocol])
 	if p == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (c *talker) reply(seen *packet.Packet, protocol, n int) *packet.Packet {
 	return p
 }
 
-func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+func (c *talker) OnEnqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
 	if c.pause--; c.pause > 0 || p.Flow == packet.Real {
 		return packet.Fine
 	}
@@ -211,7 +211,7 @@ duration: 30ms
 				originated, unsent := uint64(0), uint64(0)
 				for _, sw := range f.Switches {
 					if sw != nil {
-						originated, unsent = originated+sw.Originated(), unsent+sw.Unsent()
+						originated, unsent = originated+sw.OriginatedPackets(), unsent+sw.UnsentPackets()
 					}
 				}
 				if originated < good+bad || unsent < bad || !a.Balanced() {

@@ -235,9 +235,9 @@ func TestLosslessClasses_LoseNothing(t *testing.T) {
 	})
 }
 
-// deepLab is a lab of two switches with some settings, whose links have others, with traffic
+// qosLab is a lab of two switches with some settings, whose links have others, with traffic
 // of three senders to h4, which may have a slow link, in the classes with DSCPs 3 and 1.
-func deepLab(settings, link string, slow bool) string {
+func qosLab(settings, link string, slow bool) string {
 	rate := "1Gbps"
 	if slow {
 		rate = "10Mbps"
@@ -255,18 +255,18 @@ workload:
 `, settings, link, rate)
 }
 
-// deepClasses is switches' settings in which the class with DSCP 3 has some settings.
-func deepClasses(guarded string) string {
+// qosClasses is switches' settings in which the class with DSCP 3 has some settings.
+func qosClasses(guarded string) string {
 	return "buffer: {size: 2MB}, classes: {guarded: {dscp: [3], priority: 3, " + guarded + "}, bulk: {dscp: [1], priority: 1, limit: 20KB}, default: {}}"
 }
 
 // flowControls are the ways to hold a sender off before a class loses packets.
 var flowControls = map[string]string{
-	"a PFC threshold":         deepClasses("pfc: {xoff: 6KB, xon: 3KB}"),
-	"a dynamic PFC threshold": deepClasses("pfc: {alpha: 1/64, offset: 2KB}"),
-	"PFC and cut-through":     "cut-through: true, " + deepClasses("pfc: {xoff: 6KB, xon: 3KB}"),
+	"a PFC threshold":         qosClasses("pfc: {xoff: 6KB, xon: 3KB}"),
+	"a dynamic PFC threshold": qosClasses("pfc: {alpha: 1/64, offset: 2KB}"),
+	"PFC and cut-through":     "cut-through: true, " + qosClasses("pfc: {xoff: 6KB, xon: 3KB}"),
 	"PAUSE of the whole link": "buffer: {size: 2MB}, pause: {xoff: 7KB, xon: 4KB}",
-	"credits of the link":     deepClasses("credits: {buffer: 7KB}"),
+	"credits of the link":     qosClasses("credits: {buffer: 7KB}"),
 }
 
 // TestFlowControl_HoldsSendersOffAndLosesNothing: senders that offer twice the link's rate are
@@ -274,25 +274,25 @@ var flowControls = map[string]string{
 func TestFlowControl_HoldsSendersOffAndLosesNothing(t *testing.T) {
 	for name, settings := range flowControls {
 		t.Run(name, func(t *testing.T) {
-			if a := runLossless(t, deepLab(settings, "", false)); a.Consumed == 0 || a.Delivered == 0 {
+			if a := runLossless(t, qosLab(settings, "", false)); a.Consumed == 0 || a.Delivered == 0 {
 				t.Errorf("nobody was held off: %+v", a)
 			}
 		})
 	}
 }
 
-// TestDeepSwitches_AccountForEveryPacket: whatever the settings of the switches, every packet
+// TestQoS_AccountsForEveryPacket: whatever the settings of the switches, every packet
 // is accounted for at any time, and neither the number of workers nor the times of inspections
 // change anything.
-func TestDeepSwitches_AccountForEveryPacket(t *testing.T) {
+func TestQoS_AccountsForEveryPacket(t *testing.T) {
 	fabrictest.Check(t, 50, func(rt *rapid.T) {
 		runSound(rt, fabrictest.DrawQoSLab(rt), soundness{workers: 3, outcome: outcome})
 	})
 }
 
-// TestDeepSwitches_AccountForEveryFate: the same, for labs in which packets have each of these
+// TestQoS_AccountsForEveryFate: the same, for labs in which packets have each of these
 // fates.
-func TestDeepSwitches_AccountForEveryFate(t *testing.T) {
+func TestQoS_AccountsForEveryFate(t *testing.T) {
 	trimmed := func(trim string) string {
 		return "classes: {cut: {dscp: [3], priority: 3, limit: 5KB, trim: {" + trim + ", dscp: 12}}, headers: {dscp: [12], priority: 7, limit: 1600B}, default: {limit: 20KB}}"
 	}
@@ -301,17 +301,17 @@ func TestDeepSwitches_AccountForEveryFate(t *testing.T) {
 		slow           bool
 		fates          []string
 	}{
-		"a full queue drops":                {settings: deepClasses("limit: 20KB"), fates: []string{"queue-full"}},
+		"a full queue drops":                {settings: qosClasses("limit: 20KB"), fates: []string{"queue-full"}},
 		"an ingress limit drops":            {settings: "buffer: {size: 600KB}, classes: {default: {ingress: {limit: 10KB}}}", fates: []string{"buffer-full"}},
-		"RED marks":                         {settings: deepClasses("mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}"), fates: []string{"marked"}},
+		"RED marks":                         {settings: qosClasses("mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}"), fates: []string{"marked"}},
 		"NDP trims, and sends headers back": {settings: trimmed("preset: ndp"), slow: true, fates: []string{"trimmed", "returned"}},
 		"UEC trims, and drops headers":      {settings: trimmed("preset: uec"), slow: true, fates: []string{"trimmed", "header-full"}},
 		"PFC pauses":                        {settings: flowControls["a PFC threshold"], fates: []string{"paused"}},
-		"a watchdog drops":                  {settings: deepClasses("pfc: {xoff: 6KB, xon: 3KB, watchdog: {detect: 100us, restore: 100us}}"), slow: true, fates: []string{"paused", "watchdog"}},
-		"links lose and damage":             {settings: deepClasses("limit: 20KB"), link: ", loss: 2%, corrupt: 2%", fates: []string{"link-loss", "bad-fcs"}},
+		"a watchdog drops":                  {settings: qosClasses("pfc: {xoff: 6KB, xon: 3KB, watchdog: {detect: 100us, restore: 100us}}"), slow: true, fates: []string{"paused", "watchdog"}},
+		"links lose and damage":             {settings: qosClasses("limit: 20KB"), link: ", loss: 2%, corrupt: 2%", fates: []string{"link-loss", "bad-fcs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := runSound(t, deepLab(c.settings, c.link, c.slow), soundness{workers: 3, outcome: outcome}).Accounts()
+			a := runSound(t, qosLab(c.settings, c.link, c.slow), soundness{workers: 3, outcome: outcome}).Accounts()
 			seen := map[string]bool{"trimmed": a.Trimmed > 0, "returned": a.Returned > 0, "marked": a.Marked > 0, "paused": a.Consumed > 0}
 			for reason := range a.Drops {
 				seen[reason] = true
@@ -357,10 +357,10 @@ func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
 			}
 			live := 0
 			for _, shard := range f.Shards {
-				live += shard.Pool.Live()
+				live += shard.Pool.LivePackets()
 			}
 			for _, n := range f.nics {
-				live -= n.Waiting() // they have not entered the fabric yet
+				live -= n.WaitingPackets() // they have not entered the fabric yet
 			}
 			if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
 				t.Fatalf("%d workers, %v: %d live, %+v\n%s", n, until, live, a, text)
@@ -377,8 +377,8 @@ func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
 	return first
 }
 
-// TestDeepHop_DoesNotAllocate: packets through switches with all features make no garbage.
-func TestDeepHop_DoesNotAllocate(t *testing.T) {
+// TestQoSHop_DoesNotAllocate: packets through switches with all features make no garbage.
+func TestQoSHop_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}

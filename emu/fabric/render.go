@@ -32,7 +32,7 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	case packet.Protocol:
 		whole = r.appendMessage
 	default:
-		return gso.Render(p, buf)
+		return gso.RenderPacket(p, buf)
 	}
 	if !p.Trimmed {
 		return whole(buf[:0], p)
@@ -65,7 +65,7 @@ func appendRoCE(b []byte, p *packet.Packet) []byte {
 	if t := p.Telemetry(); t != nil {
 		binary.BigEndian.PutUint16(udp[2:], roce.Port)
 		_ = roce.PutICRC(ip)
-		return append(b[:start], telemetry.Insert(frame, wire.EthernetHeader, t)...)
+		return append(b[:start], telemetry.InsertStack(frame, wire.EthernetHeader, t)...)
 	}
 	_ = roce.PutICRC(ip) // it fails for a packet that has been sent back: its ports are exchanged
 	return b
@@ -84,8 +84,8 @@ func appendHeaders(b []byte, p *packet.Packet, from, to netip.Addr, n int) (grow
 	start, size := len(b), wire.EthernetHeader+header+n
 	b = slices.Grow(b, size)[:start+size]
 	frame := b[start:]
-	p.Dst.Put(frame)
-	p.Src.Put(frame[wire.MACLen:])
+	p.Dst.EncodeTo(frame)
+	p.Src.EncodeTo(frame[wire.MACLen:])
 	binary.BigEndian.PutUint16(frame[2*wire.MACLen:], p.Ether)
 	ip := frame[wire.EthernetHeader:]
 	switch p.Version {

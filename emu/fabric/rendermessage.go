@@ -25,7 +25,7 @@ func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 		putUDP(rest, p, n)
 		body = rest[wire.UDPHeader:]
 	}
-	m.Body.Put(body[:own])
+	m.Body.EncodeTo(body[:own])
 	if m.Inner != nil {
 		copy(body[own:], r.carried(m.Inner))
 	}

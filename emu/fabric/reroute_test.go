@@ -322,7 +322,7 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	for _, to := range []packet.Endpoint{0, 2} {
 		p := f.Shards[0].Pool.New()
 		p.Dest, p.Size, p.Flow = to, 100, packet.Real
-		f.Switches[s1].Originate(0, p)
+		f.Switches[s1].OriginatePacket(0, p)
 	}
 	f.advance(t, units.Second)
 	a := f.Accounts()

@@ -50,7 +50,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	p := s.pool.NewRoCE()
 	r := p.RoCE
 	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
-	r.BTH = roce.BTH{Opcode: roce.UC.With(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
+	r.BTH = roce.BTH{Opcode: roce.UC.WithOperation(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
 	r.Length = n
 	p.Dest, p.To = hop.Dest, hop.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
@@ -72,7 +72,7 @@ func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Pac
 	p := fromNIC(tb, s, dst, rapid.Byte().Draw(t, "tos"), 0)
 	var all []roce.Opcode
 	for o := range 256 {
-		if roce.Opcode(o).Valid() {
+		if roce.Opcode(o).IsValid() {
 			all = append(all, roce.Opcode(o))
 		}
 	}
@@ -82,10 +82,10 @@ func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Pac
 	r.BTH = roce.BTH{Opcode: o, Solicited: x.IntN(2) == 0, MigReq: x.IntN(2) == 0, PKey: uint16(x.Uint32()), FECN: x.IntN(2) == 0, BECN: x.IntN(2) == 0,
 		DestQP: x.Uint32N(1 << 24), AckReq: x.IntN(2) == 0, PSN: x.Uint32N(1 << 24)}
 	// All headers are set, and those of the opcode count.
-	r.Further().DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
+	r.FurtherHeaders().DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
 	r.RETH = roce.RETH{VA: x.Uint64(), RKey: x.Uint32(), Length: x.Uint32()}
-	r.Further().Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
-	r.AETH, r.Further().AtomicAck = roce.AETH{Syndrome: uint8(x.Uint32()), MSN: x.Uint32N(1 << 24)}, roce.AtomicAckETH{Original: x.Uint64()}
+	r.FurtherHeaders().Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
+	r.AETH, r.FurtherHeaders().AtomicAck = roce.AETH{Syndrome: uint8(x.Uint32()), MSN: x.Uint32N(1 << 24)}, roce.AtomicAckETH{Original: x.Uint64()}
 	r.ImmDt, r.IETH = roce.ImmDt{Data: x.Uint32()}, roce.IETH{RKey: x.Uint32()}
 	r.Length = 0
 	n := 0
@@ -161,8 +161,8 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 		e         roce.Extension
 		got, want any
 	}{
-		{e, got.BTH, want.BTH}, {roce.ExtDETH, got.Further().DETH, want.Further().DETH}, {roce.ExtRETH, got.RETH, want.RETH}, {roce.ExtAtomicETH, got.Further().Atomic, want.Further().Atomic}, {roce.ExtAETH, got.AETH, want.AETH},
-		{roce.ExtAtomicAckETH, got.Further().AtomicAck, want.Further().AtomicAck}, {roce.ExtImmDt, got.ImmDt, want.ImmDt}, {roce.ExtIETH, got.IETH, want.IETH},
+		{e, got.BTH, want.BTH}, {roce.ExtDETH, got.FurtherHeaders().DETH, want.FurtherHeaders().DETH}, {roce.ExtRETH, got.RETH, want.RETH}, {roce.ExtAtomicETH, got.FurtherHeaders().Atomic, want.FurtherHeaders().Atomic}, {roce.ExtAETH, got.AETH, want.AETH},
+		{roce.ExtAtomicAckETH, got.FurtherHeaders().AtomicAck, want.FurtherHeaders().AtomicAck}, {roce.ExtImmDt, got.ImmDt, want.ImmDt}, {roce.ExtIETH, got.IETH, want.IETH},
 	} {
 		if e.Has(h.e) && h.got != h.want {
 			t.Fatalf("%v, want %v", h.got, h.want)
@@ -197,7 +197,7 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 	for _, trimmed := range []bool{false, true} {
 		p := fromNIC(t, s, addressOf(to, false), 0, 4096)
 		if trimmed {
-			trim.Cut(s.pool, p, &trim.Config{Keep: 64})
+			trim.TrimPacket(s.pool, p, &trim.Config{Keep: 64})
 		}
 		if n := testing.AllocsPerRun(10, func() { r.render(p, buf) }); n != 0 {
 			t.Errorf("%v allocations", n)
@@ -228,7 +228,7 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 			}
 		}
 		same("whole")
-		a, b := trim.Cut(s.pool, real, &config), trim.Cut(s.pool, p, &config)
+		a, b := trim.TrimPacket(s.pool, real, &config), trim.TrimPacket(s.pool, p, &config)
 		if (a == nil) != (b == nil) {
 			rt.Fatalf("a real packet is cut: %v, a NIC's: %v", a != nil, b != nil)
 		}
@@ -237,8 +237,8 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 		}
 		same("trimmed")
 		whole := len(frame) - roce.ICRCLen
-		trim.Return(real)
-		trim.Return(p)
+		trim.ReturnToSender(real)
+		trim.ReturnToSender(p)
 		if n := int(real.Size); n > whole {
 			clear(real.Frame[whole:])
 		}
@@ -266,7 +266,7 @@ type sending struct {
 	bytes bool // with real bytes
 }
 
-func (n *testNIC) Receive(_ units.Time, p *packet.Packet) {
+func (n *testNIC) ReceivePacket(_ units.Time, p *packet.Packet) {
 	if n.check != nil {
 		n.check(p)
 	} else {
@@ -304,7 +304,7 @@ func (n *testNIC) feed(now units.Time, prio uint8) {
 		size = p.Size
 		n.station.pool.Free(p)
 	}
-	n.station.Port.Feed(now, prio, size)
+	n.station.Port.AnnouncePacket(now, prio, size)
 }
 
 // send makes the port send a packet.
@@ -336,9 +336,9 @@ func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 	}{{false, 1024}, {true, 1024}, {false, 1}} {
 		p := fromNIC(t, from, addressOf(to, c.v6), wire.ECT0, c.size)
 		want = append(want, bytes.Clone(new(renderer).render(p, nil)))
-		from.Originate(0, p)
+		from.OriginatePacket(0, p)
 	}
-	from.Originate(0, fromNIC(t, from, addressOf(f.Stations[2], false), 0, 10))
+	from.OriginatePacket(0, fromNIC(t, from, addressOf(f.Stations[2], false), 0, 10))
 	finish(t, f)
 	if diff := cmp.Diff(want, hosts.got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -357,8 +357,8 @@ func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 	to.Attach(hosts)
 	p := fromNIC(t, from, addressOf(to, false), 0, 4096)
 	whole := bytes.Clone(new(renderer).render(p, nil))
-	trim.Cut(from.pool, p, &trim.Config{Keep: 64})
-	from.Originate(0, p)
+	trim.TrimPacket(from.pool, p, &trim.Config{Keep: 64})
+	from.OriginatePacket(0, p)
 	finish(t, f)
 	if len(hosts.got) != 1 || !bytes.Equal(hosts.got[0], whole[:14+20+64]) {
 		t.Errorf("got %x", hosts.got)
@@ -389,8 +389,8 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 		_ = u.SetNetworkLayerForChecksum(h)
 		return frameOf(t, from, h, u, gopacket.Payload(make([]byte, n)))
 	}
-	from.Originate(0, fromNIC(t, from, dst, 0, 100))
-	from.Originate(0, fromNIC(t, from, addressOf(to, true), 0, 100))
+	from.OriginatePacket(0, fromNIC(t, from, dst, 0, 100))
+	from.OriginatePacket(0, fromNIC(t, from, addressOf(to, true), 0, 100))
 	enter(from, udp(4791, false, 20))
 	enter(from, udp(4791, true, 24))
 	enter(from, udp(4790, false, 20))
@@ -406,7 +406,7 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	// Sent to all, and to a group.
 	p = fromNIC(t, from, dst, 0, 8)
 	p.Dest, p.Dst = packet.Flood, 0x01005e000001
-	from.Originate(0, p)
+	from.OriginatePacket(0, p)
 	finish(t, f)
 	want := []string{
 		"UC RDMA WRITE Middle 10.0.0.1>10.0.0.2 psn 0", "UC RDMA WRITE Middle fd00::1>fd00::2 psn 1",
@@ -486,7 +486,7 @@ func TestRouters_ForwardRoCEAndReportErrors(t *testing.T) {
 				p := fromNIC(t, from, netip.MustParseAddr(c.to), 0, c.size)
 				p.TTL = c.ttl
 				sent := bytes.Clone(new(renderer).render(p, nil))
-				from.Originate(0, p)
+				from.OriginatePacket(0, p)
 				finish(t, f)
 				if c.arrives != (to.Delivered == 1) || c.arrives && (ttl != c.ttl-3 || dst != to.MAC) {
 					t.Errorf("%d arrived, with TTL %d for %v", to.Delivered, ttl, dst)
@@ -647,7 +647,7 @@ func TestDropMatch_SelectsNICPacketsByIdentification(t *testing.T) {
 	from, to := f.Stations[0], f.Stations[1]
 	nic := newTestNIC(t, to)
 	for range 32 {
-		from.Originate(0, fromNIC(t, from, addressOf(to, false), 0, 100))
+		from.OriginatePacket(0, fromNIC(t, from, addressOf(to, false), 0, 100))
 	}
 	finish(t, f)
 	if a := f.Accounts(); a.Drops["link-match"] != 2 || len(nic.got) != 30 {
@@ -662,14 +662,14 @@ type copier struct {
 	left    int
 }
 
-func (c *copier) Receive(_ units.Time, p *packet.Packet) { c.station.pool.Free(p) }
+func (c *copier) ReceivePacket(_ units.Time, p *packet.Packet) { c.station.pool.Free(p) }
 
 func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 	if c.left == 0 {
 		return nil
 	}
 	c.left--
-	p := c.station.pool.Clone(c.of)
+	p := c.station.pool.ClonePacket(c.of)
 	c.station.Admit(now, p)
 	return p
 }
@@ -691,7 +691,7 @@ func TestFedPort_DoesNotAllocate(t *testing.T) {
 	step := func() {
 		for _, c := range all {
 			c.left = 20
-			c.station.Port.Feed(f.Now(), 3, c.of.Size)
+			c.station.Port.AnnouncePacket(f.Now(), 3, c.of.Size)
 		}
 		at += 800 * units.Microsecond
 		if err := f.Run(context.Background(), at); err != nil {

@@ -180,7 +180,7 @@ func TestRouterCaptures_ChangeNoPaths(t *testing.T) {
 		seen, unseen := New(parse(t, text)), New(parse(t, text))
 		for n := range seen.ports {
 			for _, p := range seen.ports[n] {
-				p.Observe(0, observe(func(*packet.Packet) {}))
+				p.SetObserver(0, observe(func(*packet.Packet) {}))
 			}
 		}
 		finish(t, seen)
@@ -200,7 +200,7 @@ func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(victimLab, 26), "    switch:\n", "    switch:\n      address: auto\n", 1)))
 	node, index, _ := f.Plan.Endpoint("s2:s3")
 	from := map[wire.MAC]int{}
-	f.Port(node, index).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+	f.Port(node, index).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
 		if dir == port.In {
 			_, src := p.MACs()
 			from[src]++
@@ -269,7 +269,7 @@ func TestReturnedPackets_CrossRoutersToTheirSender(t *testing.T) {
 		n, i, _ := f.Plan.Endpoint("h1:eth0")
 		e := &encoder{fabric: f}
 		shown := map[string]int{}
-		f.Port(n, i).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+		f.Port(n, i).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
 			if dir == port.In && p.Flow != packet.Real {
 				shown[summary(t, e.frame(p))]++
 			}

@@ -52,8 +52,8 @@ type inbox struct {
 	got  [][]byte
 }
 
-func (b *inbox) Deliver(_ units.Time, p *packet.Packet) {
-	b.got = append(b.got, append([]byte(nil), gso.Render(p, nil)...))
+func (b *inbox) DeliverPacket(_ units.Time, p *packet.Packet) {
+	b.got = append(b.got, append([]byte(nil), gso.RenderPacket(p, nil)...))
 	b.pool.Free(p)
 }
 
@@ -83,9 +83,9 @@ func enter(s *Station, frame []byte) {
 func enterSuper(t testing.TB, s *Station, frame []byte, h gso.Header) {
 	t.Helper()
 	super := s.pool.NewSuper()
-	super.Data = super.Room()[:copy(super.Room(), frame)]
+	super.Data = super.DataRoom()[:copy(super.DataRoom(), frame)]
 	var head packet.Packet
-	if err := gso.Prepare(super, h, &head); err != nil {
+	if err := gso.PrepareSuper(super, h, &head); err != nil {
 		t.Fatal(err)
 	}
 	s.EnterSuper(s.fabric.nowAt(s.Node), super, &head)
@@ -98,7 +98,7 @@ func finish(t testing.TB, f *Fabric) {
 	}
 	live := 0
 	for _, s := range f.Shards {
-		live += s.Pool.Live()
+		live += s.Pool.LivePackets()
 	}
 	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || live != 0 {
 		t.Errorf("%d packets live, %+v", live, a)
@@ -326,8 +326,8 @@ func TestSuperPacket_CrossesRoutersInCorrectPieces(t *testing.T) {
 		watch := map[string][]string{}
 		for _, name := range []string{"r1:2", "r3:1", "s1:2"} {
 			n, i, _ := f.Plan.Endpoint(name)
-			f.Port(n, i).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-				watch[name] = append(watch[name], summary(t, gso.Render(p, nil)))
+			f.Port(n, i).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+				watch[name] = append(watch[name], summary(t, gso.RenderPacket(p, nil)))
 			}))
 		}
 		tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: 1000, ACK: true, Window: 100}
@@ -395,7 +395,7 @@ workload:
 	for _, name := range []string{"h1:eth0", "r2:1", "h2:eth0", "h3:eth0"} {
 		n, i, _ := f.Plan.Endpoint(name)
 		e := &encoder{fabric: f}
-		f.Port(n, i).Observe(0, observer(func(p *packet.Packet, dir port.Direction, fate packet.Fate) {
+		f.Port(n, i).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, fate packet.Fate) {
 			if p.Size < 1000 {
 				seen[fmt.Sprintf("%s %d %s", name, dir, summary(t, e.frame(p)))]++
 			}
@@ -504,8 +504,8 @@ func TestRouters_CountWhatCapturesShow(t *testing.T) {
 			for _, p := range f.ports[n] {
 				mine := map[packet.Fate]uint64{}
 				shown[p] = mine
-				p.Observe(0, observer(func(_ *packet.Packet, _ port.Direction, fate packet.Fate) {
-					if fate.Dropped() {
+				p.SetObserver(0, observer(func(_ *packet.Packet, _ port.Direction, fate packet.Fate) {
+					if fate.IsDrop() {
 						mine[fate]++
 					}
 				}))
@@ -533,8 +533,8 @@ func TestRouters_CountWhatCapturesShow(t *testing.T) {
 		if err := f.Run(context.Background(), units.Never); err != nil {
 			rt.Fatal(err)
 		}
-		if a := f.Accounts(); !a.Balanced() || a.Held != 0 || f.Shards[0].Pool.Live() != 0 {
-			rt.Fatalf("%d live, %+v", f.Shards[0].Pool.Live(), a)
+		if a := f.Accounts(); !a.Balanced() || a.Held != 0 || f.Shards[0].Pool.LivePackets() != 0 {
+			rt.Fatalf("%d live, %+v", f.Shards[0].Pool.LivePackets(), a)
 		}
 		for p, fates := range shown {
 			c := p.Counters(f.Now())
@@ -620,7 +620,7 @@ func TestRouterHop_DoesNotAllocate(t *testing.T) {
 
 type drain struct{ pool *packet.Pool }
 
-func (d drain) Deliver(_ units.Time, p *packet.Packet) { d.pool.Free(p) }
+func (d drain) DeliverPacket(_ units.Time, p *packet.Packet) { d.pool.Free(p) }
 
 // TestCongestionPointPackets_CrossRouters: packets from a congestion point to a host reach it
 // behind routers, whether the switch that sends them is a router or not.
@@ -634,12 +634,12 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		n, _ := f.Plan.Node(c.from)
 		st := f.Stations[c.to]
 		got := []uint8{}
-		st.Port.Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) { got = append(got, 64-p.TTL) }))
+		st.Port.SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) { got = append(got, 64-p.TTL) }))
 		for _, version := range []uint8{4, 6} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = c.to, version, 64, wire.EthernetHeader, 100
 			f.topology.SetFirstHop(n, p)
-			f.Switches[n].Originate(0, p)
+			f.Switches[n].OriginatePacket(0, p)
 		}
 		finish(t, f)
 		if diff := cmp.Diff([]uint8{c.hops, c.hops}, got); diff != "" || f.Accounts().Originated != 2 {
@@ -651,7 +651,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100
 			f.topology.SetFirstHop(n, p)
-			f.Switches[n].Originate(f.Now(), p)
+			f.Switches[n].OriginatePacket(f.Now(), p)
 		}
 		finish(t, f)
 	}

@@ -52,7 +52,7 @@ func (f *Fabric) Shrink() {
 	}
 	for _, dir := range f.Links {
 		for _, l := range dir {
-			l.Shrink()
+			l.ReleaseMemory()
 		}
 	}
 }

@@ -14,13 +14,13 @@ type Sampler interface {
 	// Sample reads the part at now, after everything else at that instant has happened:
 	// queues, counters, flows, what Shard.Log has got since, and what observers were told.
 	// It must not change what the fabric does. alone reports whether no other part runs
-	// meanwhile; otherwise the far halves of links that cross (links.Link.Crosses) belong to
+	// meanwhile; otherwise the far halves of links that cross (links.Link.CrossesEngines) belong to
 	// another goroutine. The last instant of a run may come twice: the second time there is
 	// nothing new.
 	Sample(now units.Time, alone bool)
-	// Closed reports that the sampler needs no more samples, for instance because its file
+	// IsClosed reports that the sampler needs no more samples, for instance because its file
 	// is full. It may change at any time.
-	Closed() bool
+	IsClosed() bool
 }
 
 // Part is the part of a fabric that one goroutine samples: everything in virtual time, a
@@ -117,7 +117,7 @@ func (s *Sampling) Stop() {
 
 // Fire takes a sample in the wall clock.
 func (x *sampled) Fire(now units.Time) {
-	if x.Closed() {
+	if x.IsClosed() {
 		return
 	}
 	x.Sample(now, x.alone)
@@ -158,7 +158,7 @@ func (f *Fabric) nextSample() units.Time {
 	next := units.Never
 	for _, s := range f.samplings {
 		for _, x := range s.samplers {
-			if !x.Closed() {
+			if !x.IsClosed() {
 				next = min(next, x.next)
 			}
 		}

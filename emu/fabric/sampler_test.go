@@ -48,7 +48,7 @@ func (s *instants) Sample(now units.Time, alone bool) {
 	s.at, s.sent, s.logged, s.alone = append(s.at, now), append(s.sent, sent), append(s.logged, logged), append(s.alone, alone)
 }
 
-func (s *instants) Closed() bool { return s.limit > 0 && len(s.at) >= s.limit }
+func (s *instants) IsClosed() bool { return s.limit > 0 && len(s.at) >= s.limit }
 
 // TestSampling_IsTheSameWithWorkersAndTimers: samples are taken at the multiples of the
 // interval and at the end, after everything else at the instant, whether the run takes them,

@@ -254,9 +254,9 @@ func TestCNPs_KeepTheirReceiversDistance(t *testing.T) {
 	}
 	got := outcomes(t, "cc: {dcqcn: {rpg_min_rate: 11Gbps}}", red, set("a2", "20us"), set("b2", "50us"), set("c1", "1us"))
 	for flow, distance := range map[string]units.Time{"a": 20 * units.Microsecond, "b": 50 * units.Microsecond, "c": 4 * units.Microsecond} {
-		most := uint64(4*units.Millisecond/distance) + 1
-		if n := got[flow].counters.CNPs; n > most || n < most*8/10 {
-			t.Errorf("%s: %d CNPs, %v apart would be %d", flow, n, distance, most)
+		maxEvents := uint64(4*units.Millisecond/distance) + 1
+		if n := got[flow].counters.CNPs; n > maxEvents || n < maxEvents*8/10 {
+			t.Errorf("%s: %d CNPs, %v apart would be %d", flow, n, distance, maxEvents)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (s *Shard) Post(notify func(to int, earliest units.Time)) {
 		if m == nil {
 			continue
 		}
-		if earliest := m.Post(s.Pool, s.wallPeers.far[j]); earliest != units.Never {
+		if earliest := m.PostMessages(s.Pool, s.wallPeers.far[j]); earliest != units.Never {
 			notify(j, earliest)
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Shard) Post(notify func(to int, earliest units.Time)) {
 func (s *Shard) Collect() {
 	for _, m := range s.wallPeers.in {
 		if m != nil {
-			m.Collect(s.Pool)
+			m.CollectMessages(s.Pool)
 		}
 	}
 }

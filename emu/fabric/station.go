@@ -14,8 +14,8 @@ import (
 
 // Device receives the packets for a real host.
 type Device interface {
-	// Deliver hands a packet to the host, and owns it from then on.
-	Deliver(now units.Time, p *packet.Packet)
+	// DeliverPacket hands a packet to the host, and owns it from then on.
+	DeliverPacket(now units.Time, p *packet.Packet)
 }
 
 // TrainDevice is a Device that takes trains too.
@@ -27,11 +27,11 @@ type TrainDevice interface {
 
 // NIC receives the RoCEv2 packets that arrive at a station.
 type NIC interface {
-	// Receive takes a packet, and owns it. A packet of another NIC has a RoCE
+	// ReceivePacket takes a packet, and owns it. A packet of another NIC has a RoCE
 	// and no bytes; one of a real program or guest has a whole Frame instead. It
 	// may be Trimmed, or Returned to its sender. If it was sent to all, it may
 	// have any address.
-	Receive(now units.Time, p *packet.Packet)
+	ReceivePacket(now units.Time, p *packet.Packet)
 }
 
 // maxSupers is how many super-packets may be pieces in queues and on links: 64
@@ -110,12 +110,12 @@ func (s *Station) send(now units.Time, p *packet.Packet) {
 	s.Port.Send(now, p)
 }
 
-// Queued returns how much waits at the station to leave: in its port's queues and in
+// QueueLength returns how much waits at the station to leave: in its port's queues and in
 // its edge service.
-func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
-	packets, bytes = s.Port.Queued(now)
+func (s *Station) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
+	packets, bytes = s.Port.QueueLength(now)
 	if s.edge != nil {
-		n, more := s.edge.service.Held()
+		n, more := s.edge.service.HeldPackets()
 		packets, bytes = packets+n, bytes+more
 	}
 	return packets, bytes
@@ -125,69 +125,69 @@ func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 // that its pieces share. If the port lets them pass at once, all but the last are a train.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
 	head.Dest = s.fabric.topology.Directory.Resolve(super.Data, head, s.ID, s.MAC)
-	split := gso.Split(s.pool, super, head)
-	if s.edge == nil && s.chassis == nil && s.pool.Supers() <= maxSupers {
+	split := gso.NewSplitter(s.pool, super, head)
+	if s.edge == nil && s.chassis == nil && s.pool.LiveSupers() <= maxSupers {
 		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
-		if s.Port.Passes(now, head) {
-			if p := split.Train(); p != nil {
+		if s.Port.PassesAtOnce(now, head) {
+			if p := split.CutTrain(); p != nil {
 				s.Admit(now, p)
 				s.Port.Send(now, p)
 			}
 		}
 	}
 	for p := split.Next(); p != nil; p = split.Next() {
-		if s.pool.Supers() > maxSupers {
-			p = gso.Copy(s.pool, p)
+		if s.pool.LiveSupers() > maxSupers {
+			p = gso.CopyPacket(s.pool, p)
 		}
 		s.send(now, p)
 	}
-	s.pool.Release(super)
+	s.pool.ReleaseSuper(super)
 }
 
 // Malformed takes a malformed frame that a real host sent, and discards it.
 func (s *Station) Malformed(now units.Time, p *packet.Packet) {
 	p.Size = units.Bytes(len(p.Frame))
 	s.Admit(now, p)
-	s.Port.Discard(now, p, packet.Malformed)
+	s.Port.DiscardPacket(now, p, packet.Malformed)
 }
 
 // Refused counts a packet, or all of a train, as dropped that was delivered to the device but that
 // the host's kernel did not take. The caller keeps the packet.
 func (s *Station) Refused(now units.Time, p *packet.Packet) {
-	n := uint64(p.Count())
+	n := uint64(p.PacketCount())
 	s.Delivered -= n
 	s.DeliveredBytes -= n * uint64(p.Size)
-	s.Port.Refused(now, p)
+	s.Port.CountRefused(now, p)
 }
 
-// Originate takes a packet of a modelled flow.
-func (s *Station) Originate(now units.Time, p *packet.Packet) { s.send(now, p) }
+// OriginatePacket takes a packet of a modelled flow.
+func (s *Station) OriginatePacket(now units.Time, p *packet.Packet) { s.send(now, p) }
 
 // Admit counts a packet or a train as entered and sets its identity, its origin, its class
 // and the time. It does not send it: the code that feeds the station's port
 // does.
 func (s *Station) Admit(now units.Time, p *packet.Packet) {
-	n := uint64(p.Count())
+	n := uint64(p.PacketCount())
 	p.ID = uint64(s.ID)<<40 | (s.count + 1)
 	s.count += n
-	p.Origin, p.Born = s.ID, now
+	p.Origin, p.Created = s.ID, now
 	if s.chassis != nil {
 		p.In = buffer.Own
-		s.chassis.Classify(p)
+		s.chassis.ClassifyPacket(p)
 	}
 	s.Entered += n
 	s.EnteredBytes += n * uint64(p.Size)
 }
 
-// Input passes a packet that arrived to the edge service, if that wants it; otherwise
+// InputPacket passes a packet that arrived to the edge service, if that wants it; otherwise
 // it delivers the packet.
-func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
+func (s *Station) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow == packet.Train {
 		s.inputTrain(now, in, p)
 		return
 	}
-	if s.edge != nil && s.edge.service.Wants(p) {
-		s.edge.service.Receive(now, p)
+	if s.edge != nil && s.edge.service.WantsPacket(p) {
+		s.edge.service.ReceivePacket(now, p)
 		return
 	}
 	s.deliver(now, in, p)
@@ -196,7 +196,7 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // inputTrain delivers a train whole if the device takes it.
 func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.trains == nil || s.edge != nil || s.takes(p) {
-		s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
+		s.pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
 		return
 	}
 	s.countIn(p)
@@ -220,24 +220,24 @@ func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	}
 	switch nic := s.takes(p); {
 	case !nic && s.device == nil:
-		in.Discard(now, p, packet.NoReceiver)
+		in.DiscardPacket(now, p, packet.NoReceiver)
 	case nic:
 		s.countIn(p)
 		if p.Piece.Of != nil || p.Sum != 0 {
-			p = s.pool.Materialise(p)
+			p = s.pool.MakeBytes(p)
 		}
-		s.nic.Receive(now, p)
+		s.nic.ReceivePacket(now, p)
 	default:
 		s.countIn(p)
 		if p.Flow != packet.Real { // nothing else in the host takes it, so its kernel sees it
-			p = s.pool.Materialise(p)
+			p = s.pool.MakeBytes(p)
 		}
-		s.device.Deliver(now, p)
+		s.device.DeliverPacket(now, p)
 	}
 }
 
 func (s *Station) countIn(p *packet.Packet) {
-	n := uint64(p.Count())
+	n := uint64(p.PacketCount())
 	s.Delivered += n
 	s.DeliveredBytes += n * uint64(p.Size)
 }
@@ -250,7 +250,7 @@ func (s *Station) record(now units.Time, p *packet.Packet) {
 	case p.Trimmed:
 		r.ReceiveTrimmed()
 	default:
-		r.Receive(now, p)
+		r.ReceivePacket(now, p)
 	}
 	s.pool.Free(p)
 }
@@ -264,7 +264,7 @@ func (s *Station) takes(p *packet.Packet) bool {
 // PeekFate returns Fine if anything at the station receives p, else NoReceiver.
 // A refusal by the device shows only when it happens.
 func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.Fate {
-	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
+	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.WantsPacket(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver
 	}

@@ -34,13 +34,13 @@ func (f *Fabric) PortStatus(node, index int) status.Port {
 		Name: p.Name, Node: f.Plan.Nodes[node].Name, Kind: f.Plan.Nodes[node].Kind.String(),
 		QueueLimit: p.Limit(), QueueMax: c.MaxQueue, QueueMean: c.MeanQueue(port.Counters{}),
 		RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
-		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
+		Marked: c.Marked, Dropped: c.DroppedPackets(), Drops: byReason(c.Drops),
 	}
-	s.QueuePackets, s.QueueBytes = p.Queued(now)
-	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now, nil))
+	s.QueuePackets, s.QueueBytes = p.QueueLength(now)
+	s.Gauges = pointGauges(plan.Queue.Mark, p.AppendGauges(now, nil))
 	s.Trimmed, s.PauseIgnored = c.Trimmed, c.PausesIgnored
-	if deep := f.Plan.Nodes[node].QoS; deep != nil {
-		s.QueueLimit = deep.Buffer
+	if qos := f.Plan.Nodes[node].QoS; qos != nil {
+		s.QueueLimit = qos.Buffer
 		s.Classes = make([]status.Class, len(plan.Classes))
 	}
 	for i := range s.Classes {
@@ -101,7 +101,7 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.Class {
 func linkStatus(l *links.Link, inFlight int) *status.Link {
 	s, c := l.Settings(), l.Counters()
 	match := ""
-	if !s.DropMatch.Empty() {
+	if !s.DropMatch.IsEmpty() {
 		match = s.DropMatch.String()
 	}
 	return &status.Link{
@@ -137,7 +137,7 @@ func (f *Fabric) Accounts() status.Accounts {
 		a.Entered += s.Entered
 		a.Delivered += s.Delivered
 		if s.edge != nil {
-			held, _ := s.edge.service.Held()
+			held, _ := s.edge.service.HeldPackets()
 			a.Held += uint64(held)
 			a.Originated += s.edge.unwrapped
 			a.Consumed += s.edge.finished
@@ -145,10 +145,10 @@ func (f *Fabric) Accounts() status.Accounts {
 	}
 	for _, sw := range f.Switches {
 		if sw != nil {
-			a.Replicated += sw.Replicated()
-			a.Originated += sw.Originated()
-			a.Consumed += sw.Consumed()
-			if unsent := sw.Unsent(); unsent > 0 {
+			a.Replicated += sw.ReplicatedPackets()
+			a.Originated += sw.OriginatedPackets()
+			a.Consumed += sw.ConsumedPackets()
+			if unsent := sw.UnsentPackets(); unsent > 0 {
 				a.Dropped += unsent
 				a.Drops = byReasonPlus(a.Drops, packet.NoRoute, unsent)
 			}
@@ -163,13 +163,13 @@ func (f *Fabric) Accounts() status.Accounts {
 			a.Returned += c.Returned
 			a.Originated += c.Originated
 			a.Consumed += c.Consumed
-			a.Dropped += c.Dropped()
+			a.Dropped += c.DroppedPackets()
 			for fate, n := range c.Drops {
 				if n > 0 {
 					a.Drops = byReasonPlus(a.Drops, packet.Fate(fate), n)
 				}
 			}
-			queued, _ := p.Queued(now)
+			queued, _ := p.QueueLength(now)
 			a.Held += uint64(queued)
 			if p.Link() != nil {
 				a.Held += uint64(p.InFlight(now))

@@ -42,7 +42,7 @@ func (f *Fabric) TCP() []*tcp.Counters {
 		if all[h.index] == nil {
 			all[h.index] = &tcp.Counters{}
 		}
-		all[h.index].Add(d.Counters())
+		all[h.index].AddCounters(d.Counters())
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (f *Fabric) NDP() []*ndp.Counters {
 		if all[h.index] == nil {
 			all[h.index] = &ndp.Counters{}
 		}
-		all[h.index].Add(d.Counters())
+		all[h.index].AddCounters(d.Counters())
 	}
 	return all
 }

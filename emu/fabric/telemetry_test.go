@@ -55,7 +55,7 @@ func (p *probe) New(f cc.Flow) cc.Control {
 	return p.made[len(p.made)-1]
 }
 
-func (p *probe) Acked(_ units.Time, a *cc.Ack) {
+func (p *probe) OnAck(_ units.Time, a *cc.Ack) {
 	if p.Silent {
 		return
 	}
@@ -93,7 +93,7 @@ func TestTelemetry_ComesBackToTheSender(t *testing.T) {
 				for _, n := range []string{"h1", "s1", "s2", "h2"} {
 					at, _ := f.Plan.Node(n)
 					for i := range f.Plan.Nodes[at].Ports {
-						f.Port(at, i).Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+						f.Port(at, i).SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 							frames++
 							checkTelemetryFrame(t, p)
 						}))
@@ -127,11 +127,11 @@ func TestTelemetry_IsReadByTshark(t *testing.T) {
 		var frames [][]byte
 		var want [][]string
 		h1, _ := f.Plan.Node("h1")
-		f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+		f.Port(h1, 0).SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 			frames = append(frames, new(renderer).render(p, nil))
 			s := p.Telemetry()
 			var rates, queues, sent []string
-			for _, h := range s.Written() {
+			for _, h := range s.WrittenHops() {
 				code, _ := telemetry.RateCode(h.Rate())
 				_, n := h.Since(0)
 				rates, queues, sent = append(rates, fmt.Sprint(code)), append(queues, fmt.Sprint(int64(h.Queue()))), append(sent, fmt.Sprint(int64(n)))
@@ -156,7 +156,7 @@ func checkTelemetryFrame(t *testing.T, p *packet.Packet) {
 		t.Fatalf("%d bytes of %d to port %d", len(frame), p.Size, p.DstPort)
 	}
 	var s telemetry.Stack
-	rest, err := telemetry.Remove(frame, int(p.L3), &s)
+	rest, err := telemetry.RemoveStack(frame, int(p.L3), &s)
 	if err == nil {
 		err = roce.CheckICRC(rest[p.L3:])
 	}

@@ -24,7 +24,7 @@ type trainInbox struct {
 
 func (b *trainInbox) DeliverTrain(now units.Time, p *packet.Packet) {
 	b.trains++
-	b.pool.Split(p, func(q *packet.Packet) { b.Deliver(now, q) })
+	b.pool.SplitTrain(p, func(q *packet.Packet) { b.DeliverPacket(now, q) })
 }
 
 // superTCP lets a host enter a super-packet of TCP to another.
@@ -85,14 +85,14 @@ func TestTrains_EqualSinglePackets(t *testing.T) {
 					if p.Flow != packet.Real {
 						t.Errorf("a capture sees a packet of flow %d", p.Flow)
 					}
-					seen = append(seen, gso.Render(p, nil))
+					seen = append(seen, gso.RenderPacket(p, nil))
 				})
 				if c.watch != "" {
 					n, i, _ := f.Plan.Endpoint(c.watch)
-					f.Port(n, i).Observe(0, watch)
+					f.Port(n, i).SetObserver(0, watch)
 				}
 				if !trains { // of captured ports packets leave one by one
-					from.Port.Observe(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
+					from.Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
 				}
 				superTCP(t, from, to, 1000, 20*1400+100, 1400)
 				superTCP(t, from, to, 30000, 3*1400, 1400)

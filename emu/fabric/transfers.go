@@ -38,7 +38,7 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 		return fmt.Errorf("transfer %s: its messages would take no time, so that one instant would never end: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
 	}
 	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, ideal)
-	r.Watch(&f.Shards[0].links) // all shards know the same
+	r.WatchOutages(&f.Shards[0].links) // all shards know the same
 	p, err := workload.NewPoster(t, f.side(from, path.Source), f.side(to, path.Destination), r)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func idealOn(p linkPath, t *workload.Transfer, size units.Bytes) units.Time {
 		header += wire.IPv6Header - wire.IPv4Header
 	}
 	frame := func(op roce.Opcode, payload units.Bytes) units.Bytes {
-		return packet.OnWire(header + units.Bytes(t.Service.With(op).PacketLen(int(payload))))
+		return packet.OnWire(header + units.Bytes(t.Service.WithOperation(op).PacketLen(int(payload))))
 	}
 	// All packets but the first have the headers of a middle one.
 	first, rest := frame(roce.WriteOnly, min(size, t.MTU)), units.Bytes(0)
@@ -188,7 +188,7 @@ func (f *Fabric) pathBetween(from, to *Station) linkPath {
 func (f *Fabric) Transfers() []workload.TransferResult {
 	out := make([]workload.TransferResult, len(f.transfers))
 	for i, t := range f.transfers {
-		t.poster.Count()
+		t.poster.CopyCounters()
 		out[i] = t.Result()
 	}
 	return out
@@ -210,7 +210,7 @@ func (f *Fabric) Outages() (all []workload.Outage) {
 		all = append(all, r.Outages()...)
 	}
 	for _, t := range f.transfers {
-		t.poster.Count()
+		t.poster.CopyCounters()
 		all = append(all, t.Outages()...)
 	}
 	return all

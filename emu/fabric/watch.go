@@ -38,7 +38,7 @@ func (s *shared) put(c capture.Packet) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	s.tap.Put(c)
+	s.tap.PutPacket(c)
 }
 
 type tap struct {
@@ -78,18 +78,18 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 		return ""
 	case packet.Xoff, packet.Xon:
 		if dir == capture.In {
-			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Text())
+			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Description())
 		}
-		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Text(), int64(depth))
+		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Description(), int64(depth))
 	case packet.Credit:
 		if dir == capture.In {
-			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Text())
+			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Description())
 		}
-		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Text(), int64(depth))
+		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Description(), int64(depth))
 	case packet.Marked, packet.Trimmed, packet.Returned, packet.QueueFull, packet.BufferFull, packet.HeadroomFull, packet.HeaderFull, packet.EarlyDrop:
-		return fmt.Sprintf("%s at %s, queue %d B", fate.Text(), where, int64(depth))
+		return fmt.Sprintf("%s at %s, queue %d B", fate.Description(), where, int64(depth))
 	}
-	return fmt.Sprintf("%s at %s", fate.Text(), where)
+	return fmt.Sprintf("%s at %s", fate.Description(), where)
 }
 
 // Watch feeds c with the packets of ports from now on. The returned function
@@ -107,7 +107,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 			watched = &watch{encode: &encoder{fabric: f}}
 			watched.render.flows = watched.encode
 			f.watches[p] = watched
-			p.Observe(f.nowAt(w.Node), watched)
+			p.SetObserver(f.nowAt(w.Node), watched)
 		}
 		watched.taps = append(watched.taps, tap{to: to, index: int32(i), in: w.In, out: w.Out})
 	}
@@ -121,7 +121,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 			watched.taps = slices.DeleteFunc(watched.taps, func(t tap) bool { return t.to == to })
 			if len(watched.taps) == 0 {
 				delete(f.watches, p)
-				p.Observe(f.nowAt(w.Node), nil)
+				p.SetObserver(f.nowAt(w.Node), nil)
 			}
 		}
 		c.Close()

@@ -84,7 +84,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 			}
 			live := 0
 			for _, s := range f.Shards {
-				live += s.Pool.Live()
+				live += s.Pool.LivePackets()
 			}
 			if a := f.Accounts(); !a.Balanced() || a.Held != uint64(live) {
 				rt.Fatalf("%d workers: %d live, %+v", n, live, a)

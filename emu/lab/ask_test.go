@@ -13,14 +13,14 @@ import (
 // TestAskAgent_WithoutAnAnswerSaysSo: a guest that is slow has not ended.
 func TestAskAgent_WithoutAnAnswerSaysSo(t *testing.T) {
 	ours, its := net.Pipe()
-	patience := errors.New("no more patience")
+	errTimeout := errors.New("no more patience")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { // an agent that takes the question, and nothing more
 		_, _ = its.Read(make([]byte, 1))
-		cancel(patience)
+		cancel(errTimeout)
 		_, _ = io.Copy(io.Discard, its)
 	}()
-	if _, _, err := askAgent(ctx, ours, "true"); !errors.Is(err, patience) || errors.Is(err, agent.ErrLost) {
+	if _, _, err := askAgent(ctx, ours, "true"); !errors.Is(err, errTimeout) || errors.Is(err, agent.ErrLost) {
 		t.Errorf("%v", err)
 	}
 }

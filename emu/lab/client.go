@@ -38,12 +38,12 @@ type Client struct {
 func NewClient(dir string) *Client {
 	c := &Client{name: filepath.Base(dir), limit: answerLimit}
 	path := filepath.Join(dir, SocketName)
-	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, path) }}
+	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialSocket(ctx, path) }}
 	return c
 }
 
-// call sends a request and decodes the answer into out.
-func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+// callAPI sends a request and decodes the answer into out.
+func (c *Client) callAPI(ctx context.Context, method, path string, in, out any) error {
 	return c.callWithoutLimit(ctx, true, method, path, in, out)
 }
 
@@ -57,9 +57,9 @@ func (c *Client) callWithoutLimit(ctx context.Context, limited bool, method, pat
 		}
 		body = bytes.NewReader(b)
 	}
-	p := c.await(ctx, limited)
-	defer p.end()
-	r, err := c.open(p, method, path, body)
+	p := c.awaitAnswer(ctx, limited)
+	defer p.endRequest()
+	r, err := c.openResponse(p, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -73,17 +73,17 @@ func (c *Client) callWithoutLimit(ctx context.Context, limited bool, method, pat
 	return nil
 }
 
-// open sends a request and turns an answer without success into an error.
-func (c *Client) open(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+// openResponse sends a request and turns an answer without success into an error.
+func (c *Client) openResponse(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	q, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, body)
 	if err != nil {
 		return nil, err
 	}
-	return c.send(q, http.StatusOK)
+	return c.sendRequest(q, http.StatusOK)
 }
 
-// send sends a request whose status on success is given.
-func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
+// sendRequest sends a request whose status on success is given.
+func (c *Client) sendRequest(q *http.Request, success int) (*http.Response, error) {
 	r, err := c.http.Do(q)
 	if err != nil {
 		if q.Context().Err() != nil {
@@ -133,30 +133,30 @@ func (e *RequestError) BadInput() bool {
 
 // Status returns the status of the lab.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.call(ctx, http.MethodGet, "/v1/lab", nil, &s)
+	return s, c.callAPI(ctx, http.MethodGet, "/v1/lab", nil, &s)
 }
 
 // Sample returns a sample of the lab, cheap enough to request every second.
 // status.ErrEnded means that the lab is gone.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
-	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
+	return s, c.callAPI(ctx, http.MethodGet, "/v1/sample", nil, s)
 }
 
 // Report returns the report of the run so far.
 func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
-	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
+	return r, c.callAPI(ctx, http.MethodGet, "/v1/report", nil, r)
 }
 
 // Ports returns the status of every port.
 func (c *Client) Ports(ctx context.Context) (p []status.Port, err error) {
-	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
+	return p, c.callAPI(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
 // CheckPause explains why a port of a switch did or did not pause its peer.
 func (c *Client) CheckPause(ctx context.Context, endpoint string) (p status.PauseCheck, err error) {
-	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
+	return p, c.callAPI(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
 // NICs returns the NICs of a host, or the NIC of an interface; "" means all.
@@ -165,7 +165,7 @@ func (c *Client) NICs(ctx context.Context, name string) (n []status.NIC, err err
 	if name != "" {
 		path += "/" + url.PathEscape(name)
 	}
-	return n, c.call(ctx, http.MethodGet, path, nil, &n)
+	return n, c.callAPI(ctx, http.MethodGet, path, nil, &n)
 }
 
 // QPs returns the queue pairs of a host's NICs, or of an interface's NIC; "" means all.
@@ -174,7 +174,7 @@ func (c *Client) QPs(ctx context.Context, name string) (q []status.QP, err error
 	if name != "" {
 		path = "/v1/nics/" + url.PathEscape(name) + "/qps"
 	}
-	return q, c.call(ctx, http.MethodGet, path, nil, &q)
+	return q, c.callAPI(ctx, http.MethodGet, path, nil, &q)
 }
 
 // EdgeFlows returns the flows known to the edge services of a host, or to that of an
@@ -184,23 +184,23 @@ func (c *Client) EdgeFlows(ctx context.Context, name string) (f []status.EdgeFlo
 	if name != "" {
 		path += "/" + url.PathEscape(name)
 	}
-	return f, c.call(ctx, http.MethodGet, path, nil, &f)
+	return f, c.callAPI(ctx, http.MethodGet, path, nil, &f)
 }
 
 // Table returns a switch's forwarding table.
 func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
-	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)
+	return t, c.callAPI(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)
 }
 
 // Set changes the link at an endpoint, in a direction as seen from it.
 func (c *Client) Set(ctx context.Context, endpoint, direction string, p change.LinkPatch) (s SetResult, err error) {
-	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
+	return s, c.callAPI(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
 }
 
 // SetQueue changes the queue of a class of a port, "" for a port with one, and returns the
 // port's state.
 func (c *Client) SetQueue(ctx context.Context, endpoint, class string, p change.QueuePatch) (s status.Port, err error) {
-	return s, c.call(ctx, http.MethodPatch, "/v1/queues/"+url.PathEscape(endpoint)+"?class="+url.QueryEscape(class), p, &s)
+	return s, c.callAPI(ctx, http.MethodPatch, "/v1/queues/"+url.PathEscape(endpoint)+"?class="+url.QueryEscape(class), p, &s)
 }
 
 // Down ends the lab and returns its final report. That may take long; only ctx
@@ -230,17 +230,17 @@ func (c *Client) Capture(ctx context.Context, q CaptureRequest, w io.Writer) (s 
 		v.Set("count", strconv.FormatUint(q.Count, 10))
 	}
 	background := context.WithoutCancel(ctx)
-	p := c.await(background, true)
-	defer p.end()
-	r, err := c.open(p, http.MethodGet, "/v1/capture?"+v.Encode(), nil)
+	p := c.awaitAnswer(background, true)
+	defer p.endRequest()
+	r, err := c.openResponse(p, http.MethodGet, "/v1/capture?"+v.Encode(), nil)
 	if err != nil {
 		return s, err
 	}
-	p.answered()
+	p.endWait()
 	defer r.Body.Close()
 	defer context.AfterFunc(ctx, func() {
 		var none struct{}
-		err := c.call(background, http.MethodDelete, "/v1/capture/"+r.Header.Get(captureID), nil, &none)
+		err := c.callAPI(background, http.MethodDelete, "/v1/capture/"+r.Header.Get(captureID), nil, &none)
 		if silent := (*NoAnswerError)(nil); errors.As(err, &silent) {
 			p.cancel(err)
 		}

@@ -30,7 +30,7 @@ func (l *Lab) watchDeadlocks(ctx context.Context, warn func(error)) {
 		case <-tick.C:
 		}
 		var found []status.Deadlock
-		if l.do(func() { found = l.fabric.CheckDeadlocks() }) != nil {
+		if l.doStopped(func() { found = l.fabric.CheckDeadlocks() }) != nil {
 			return
 		}
 		for i := range found {

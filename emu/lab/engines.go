@@ -45,15 +45,15 @@ func (l *Lab) makeEngines() error {
 			return err
 		}
 		if group != nil {
-			d.Join(group, i, shard)
+			d.JoinGroup(group, i, shard)
 		}
 		l.engines = append(l.engines, &engine{shard: shard, driver: d})
 	}
 	return nil
 }
 
-// run runs each engine on its own thread and returns when all are done.
-func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
+// runEngines runs each engine on its own thread and returns when all are done.
+func (l *Lab) runEngines(ctx context.Context, limit units.Time, started func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	l.startCPU = processCPU()
@@ -93,7 +93,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 		go started()
 	}
 	var helpers sync.WaitGroup
-	if slices.ContainsFunc(l.engines, func(e *engine) bool { return e.driver.Realtime() }) {
+	if slices.ContainsFunc(l.engines, func(e *engine) bool { return e.driver.IsRealtime() }) {
 		helpers.Go(func() { wall.KeepHelpersAhead(ctx) })
 	}
 	done.Wait()
@@ -109,14 +109,14 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 		end()
 	}
 	for _, s := range l.series {
-		s.finish()
+		s.finishSeries()
 	}
 	return errors.Join(errs...)
 }
 
-// do runs f while the engines do nothing else, after everything between them
+// doStopped runs f while the engines do nothing else, after everything between them
 // has been exchanged. After the run it returns wall.ErrStopped.
-func (l *Lab) do(f func()) error { return l.stopEngines(0, f) }
+func (l *Lab) doStopped(f func()) error { return l.stopEngines(0, f) }
 
 // stopEngines stops the engines from number i on, one inside the other, and runs f.
 // All callers stop them in this order, so they cannot deadlock.
@@ -136,12 +136,12 @@ func (l *Lab) stopEngines(i int, f func()) error {
 	return errors.Join(err, inner)
 }
 
-// lateness returns the distribution over all engines. It must be called while
+// latenessSummary returns the distribution over all engines. It must be called while
 // they are held, or after the run.
-func (l *Lab) lateness() status.Lateness {
+func (l *Lab) latenessSummary() status.Lateness {
 	drivers := make([]*wall.Driver, len(l.engines))
 	for i, e := range l.engines {
 		drivers[i] = e.driver
 	}
-	return wall.Lateness(drivers...)
+	return wall.SummarizeLateness(drivers...)
 }

@@ -40,7 +40,7 @@ func (l *Lab) collectFlows(ctx context.Context, warn func(error)) {
 		case <-tick.C:
 		}
 		var err error
-		if l.do(func() { err = l.fabric.CollectFlows() }) != nil {
+		if l.doStopped(func() { err = l.fabric.CollectFlows() }) != nil {
 			return // the lab has stopped
 		}
 		if err != nil {

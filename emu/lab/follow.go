@@ -40,7 +40,7 @@ func (f *follower) requestSettings(d followed, s links.Settings) {
 	}
 }
 
-func (f *follower) start(warn func(error)) {
+func (f *follower) startFollower(warn func(error)) {
 	go func() {
 		defer close(f.done)
 		for range f.wake {
@@ -49,14 +49,14 @@ func (f *follower) start(warn func(error)) {
 			f.changed = map[followed]links.Settings{}
 			f.mu.Unlock()
 			for d, s := range todo {
-				f.apply(d, s, warn)
+				f.applySettings(d, s, warn)
 			}
 		}
 	}()
 }
 
-// apply sets what differs from the last settings applied.
-func (f *follower) apply(d followed, s links.Settings, warn func(error)) {
+// applySettings sets what differs from the last settings applied.
+func (f *follower) applySettings(d followed, s links.Settings, warn func(error)) {
 	last, known := f.applied[d]
 	f.applied[d] = s
 	if !known || last.MTU != s.MTU {
@@ -76,8 +76,8 @@ func (f *follower) apply(d followed, s links.Settings, warn func(error)) {
 	}
 }
 
-// close stops the follower and waits for settings in progress.
-func (f *follower) close() {
+// closeFollower stops the follower and waits for settings in progress.
+func (f *follower) closeFollower() {
 	close(f.wake)
 	<-f.done
 }

@@ -18,8 +18,8 @@ import (
 // switches to: a session of package agent.
 const agentProtocol = "weft-agent"
 
-// agentPatience is how long to wait for a guest's agent.
-const agentPatience = 3 * time.Second
+// agentTimeout is how long to wait for a guest's agent.
+const agentTimeout = 3 * time.Second
 
 // guestNamed finds the virtual machine of a host.
 func (l *Lab) guestNamed(name string) *guest {
@@ -31,8 +31,8 @@ func (l *Lab) guestNamed(name string) *guest {
 	return nil
 }
 
-// status describes the machine.
-func (g *guest) status(dir string) *Machine {
+// machineStatus describes the machine.
+func (g *guest) machineStatus(dir string) *Machine {
 	m := &Machine{Running: true, PID: g.machine.PID(), Agent: g.machine.Link().IsReady(), Console: vm.ConsolePath(dir), Log: g.machine.Console()}
 	select {
 	case <-g.machine.Over():
@@ -47,25 +47,25 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("host")
 	g := s.lab.guestNamed(name)
 	if g == nil {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no virtual machine %q in the lab", name))
+		writeError(w, http.StatusNotFound, fmt.Errorf("there is no virtual machine %q in the lab", name))
 		return
 	}
 	select { // the agent may start a moment after the machine is up
 	case <-g.machine.Link().Ready():
 	case <-g.machine.Over():
-	case <-time.After(agentPatience):
+	case <-time.After(agentTimeout):
 	}
-	if m := g.status(s.lab.guestDir(name)); !m.Agent {
-		fail(w, http.StatusConflict, m.unreachable(name))
+	if m := g.machineStatus(s.lab.guestDir(name)); !m.Agent {
+		writeError(w, http.StatusConflict, m.unreachableError(name))
 		return
 	}
 	if r.Header.Get("Upgrade") != agentProtocol {
-		fail(w, http.StatusUpgradeRequired, fmt.Errorf("this connection uses the protocol %s: ask for it with Upgrade", agentProtocol))
+		writeError(w, http.StatusUpgradeRequired, fmt.Errorf("this connection uses the protocol %s: ask for it with Upgrade", agentProtocol))
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
+		writeError(w, http.StatusInternalServerError, err)
 		return
 	}
 	_, err = fmt.Fprintf(buffered, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", agentProtocol)
@@ -74,11 +74,11 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The end of the lab ends the session too: it ends the guest.
-	g.machine.Link().Relay(begun{conn, buffered.Reader})
+	g.machine.Link().RelaySession(begun{conn, buffered.Reader})
 }
 
-// unreachable returns an error that says why no program can run in the machine.
-func (m *Machine) unreachable(name string) error {
+// unreachableError returns an error that says why no program can run in the machine.
+func (m *Machine) unreachableError(name string) error {
 	if !m.Running {
 		return fmt.Errorf("the virtual machine %s has ended: %s", name, m.Ended)
 	}
@@ -96,19 +96,19 @@ func (b begun) Read(p []byte) (int, error) { return b.rest.Read(p) }
 
 // Agent connects to the agent of a guest, for agent.Run.
 func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, error) {
-	p := c.await(ctx, true)
+	p := c.awaitAnswer(ctx, true)
 	q, err := http.NewRequestWithContext(p, http.MethodPost, "http://lab/v1/hosts/"+url.PathEscape(host)+"/agent", nil)
 	if err != nil {
 		return nil, err
 	}
 	q.Header.Set("Connection", "Upgrade")
 	q.Header.Set("Upgrade", agentProtocol)
-	r, err := c.send(q, http.StatusSwitchingProtocols)
+	r, err := c.sendRequest(q, http.StatusSwitchingProtocols)
 	if err != nil {
-		p.end()
+		p.endRequest()
 		return nil, err
 	}
-	p.answered() // only ctx limits the session
+	p.endWait() // only ctx limits the session
 	stream, ok := r.Body.(io.ReadWriteCloser)
 	if !ok {
 		r.Body.Close()

@@ -153,7 +153,7 @@ func (l *Lab) addGuests() error {
 			p := &n.Ports[index]
 			c.NICs = append(c.NICs, vm.NIC{Name: p.Name, MAC: p.MAC[:], MTU: int(g.nics[index].mtu), Socket: socket})
 		}
-		g.machine, err = vm.Start(c, l.starter(n.Name))
+		g.machine, err = vm.Start(c, l.starterOf(n.Name))
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
@@ -162,7 +162,7 @@ func (l *Lab) addGuests() error {
 	return nil
 }
 
-func (l *Lab) starter(host string) vm.Starter {
+func (l *Lab) starterOf(host string) vm.Starter {
 	return func(c *exec.Cmd) (<-chan error, error) { return l.hosts.Start(host, c) }
 }
 
@@ -266,7 +266,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	settings.MTU = l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
 	high, low := l.sendBounds(s, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
-		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.Delivered,
+		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.RecordDelivery,
 	})
 	if err != nil {
 		unix.Close(ours)
@@ -276,7 +276,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	g.nics = append(g.nics, &guestNIC{NIC: nic, guest: g, station: s, index: index, mtu: settings.MTU})
 	l.nics = append(l.nics, nic)
 	s.Attach(nic)
-	if err := engine.driver.Attach(nic); err != nil {
+	if err := engine.driver.AttachDevice(nic); err != nil {
 		its.Close()
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 // sendBounds returns the queue length of a guest's port above which the guest is
 // kept from sending, and the length at which it may send again.
 func (l *Lab) sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
-	high = max(sendBytes, rate.Per(sendTime/units.Time(l.plan.Dilation)))
+	high = max(sendBytes, rate.BytesIn(sendTime/units.Time(l.plan.Dilation)))
 	if limit := s.Port.Limit(); limit > 0 {
 		if s.HasEdge() {
 			limit /= 2 // an edge service may leave half of the limit to others
@@ -320,7 +320,7 @@ func (l *Lab) awaitGuests(ctx context.Context) error {
 	defer cancel()
 	for _, g := range l.guests {
 		all.Go(func() error {
-			err := g.machine.Await(ctx)
+			err := g.machine.AwaitUp(ctx)
 			if err != nil {
 				cancel() // do not wait for the others
 			}
@@ -342,7 +342,7 @@ func (l *Lab) watchGuests(warn func(error)) {
 			select {
 			case <-l.stopped:
 			case <-g.machine.Over():
-				l.happens(status.HostLost, g.name, strings.ReplaceAll(g.machine.Err().Error(), "\n", "; "))
+				l.recordEvent(status.HostLost, g.name, strings.ReplaceAll(g.machine.Err().Error(), "\n", "; "))
 				warn(fmt.Errorf("the virtual machine %s has ended: %w; the lab goes on without it", g.name, g.machine.Err()))
 			}
 		}()
@@ -407,7 +407,7 @@ func (n *guestNIC) SetCarrier(up bool) error {
 func (l *Lab) guestReports() (all []report.Host) {
 	for _, g := range l.guests {
 		for _, n := range g.nics {
-			h := report.Host{Name: n.station.Port.Name, Namespace: netnslab.Namespace(l.plan.Name, g.name), Guest: &report.Guest{Holds: n.Holds()}}
+			h := report.Host{Name: n.station.Port.Name, Namespace: netnslab.NamespaceName(l.plan.Name, g.name), Guest: &report.Guest{Holds: n.HeldCount()}}
 			select {
 			case <-g.machine.Over():
 				h.Guest.Ended = strings.ReplaceAll(g.machine.Err().Error(), "\n", "; ")

@@ -38,7 +38,7 @@ const (
 // sends until the hold takes effect, and then one bucket
 // (netnslab.Device.HoldQueue), comes on top.
 func heldAt(rate units.Rate, dilation int) units.Bytes {
-	return max(heldBytes, rate.Per(heldTime/units.Time(dilation)))
+	return max(heldBytes, rate.BytesIn(heldTime/units.Time(dilation)))
 }
 
 // flowQueues is how many queues a class of a real host with an edge service has in its
@@ -77,8 +77,8 @@ func newHolder() *holder {
 	return &holder{devices: map[*fabric.Station]*holdable{}, wake: -1, done: make(chan struct{})}
 }
 
-// add adds a device with classes.
-func (h *holder) add(s *fabric.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
+// addDevice adds a device with classes.
+func (h *holder) addDevice(s *fabric.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
 	n := len(d.FDs)
 	dev := &holdable{
 		name: name, device: d, priority: c.Priorities,
@@ -100,7 +100,7 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 		rate = k.Rate()
 	}
 	high := heldAt(rate, l.plan.Dilation)
-	s.Port.Watch(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
+	s.Port.WatchQueues(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
 	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
 }
 
@@ -108,17 +108,17 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 // queue of a real host's device waits in the edge service, or little again.
 func (l *Lab) queueLong(dev *holdable, queue int, long bool) {
 	dev.long[queue].Store(long)
-	l.holder.look()
+	l.holder.wakeHolder()
 }
 
 // classFull is called on the thread of a station's engine when the queue of a
 // class at a real host's port has become too long, or is short again.
 func (l *Lab) classFull(s *fabric.Station, priority uint8, full bool) {
-	l.holder.set(s, priority, full)
+	l.holder.setHold(s, priority, full)
 }
 
-// set records whether to hold a class. It neither blocks nor allocates.
-func (h *holder) set(s *fabric.Station, priority uint8, full bool) {
+// setHold records whether to hold a class. It neither blocks nor allocates.
+func (h *holder) setHold(s *fabric.Station, priority uint8, full bool) {
 	dev := h.devices[s]
 	if dev == nil {
 		return
@@ -128,25 +128,25 @@ func (h *holder) set(s *fabric.Station, priority uint8, full bool) {
 	} else {
 		dev.full.And(^bit)
 	}
-	h.look()
+	h.wakeHolder()
 }
 
-// look makes the holder check all devices.
-func (h *holder) look() {
+// wakeHolder makes the holder check all devices.
+func (h *holder) wakeHolder() {
 	one := [8]byte{1}
 	_, _ = unix.Write(h.wake, one[:])
 }
 
-// start starts the holder and warns of hosts that can only be held as a whole.
+// startHolder starts the holder and warns of hosts that can only be held as a whole.
 // realtime requests SCHED_FIFO.
-func (h *holder) start(realtime bool, warn func(error)) (err error) {
+func (h *holder) startHolder(realtime bool, warn func(error)) (err error) {
 	if len(h.order) == 0 {
 		return nil
 	}
 	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
 	}
-	if err := h.together(); err != nil {
+	if err := h.sharedHoldError(); err != nil {
 		warn(err)
 	}
 	kinds := []wall.Scheduling{wall.Realtime, wall.Busy, wall.Ordinary}
@@ -156,7 +156,7 @@ func (h *holder) start(realtime bool, warn func(error)) (err error) {
 	go func() {
 		defer close(h.done)
 		for _, s := range kinds {
-			if wall.OnThread(s, func() error { h.run(warn); return nil }) == nil {
+			if wall.OnThread(s, func() error { h.applyHolds(warn); return nil }) == nil {
 				return // otherwise SCHED_FIFO is not allowed
 			}
 		}
@@ -164,20 +164,20 @@ func (h *holder) start(realtime bool, warn func(error)) (err error) {
 	return nil
 }
 
-// run applies holds until the holder is closed.
-func (h *holder) run(warn func(error)) {
+// applyHolds applies holds until the holder is closed.
+func (h *holder) applyHolds(warn func(error)) {
 	var count [8]byte
 	for !h.closing.Load() {
 		for _, dev := range h.order {
-			dev.apply(warn)
+			dev.applyState(warn)
 		}
 		_, _ = unix.Read(h.wake, count[:])
 	}
 }
 
-// together returns an error that names the hosts whose classes can only be held
+// sharedHoldError returns an error that names the hosts whose classes can only be held
 // all together, nil without such hosts.
-func (h *holder) together() error {
+func (h *holder) sharedHoldError() error {
 	var names []string
 	var why error
 	for _, dev := range h.order {
@@ -188,9 +188,9 @@ func (h *holder) together() error {
 	if why == nil {
 		return nil
 	}
-	const most = 8
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
+	const maxNames = 8
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if n := len(names) - maxNames; n > 0 {
 		text = fmt.Sprintf("%s and %d more", text, n)
 	}
 	return fmt.Errorf("a pause of one traffic class of these hosts stops all of their traffic: %s: %w", text, why)
@@ -211,8 +211,8 @@ func (dev *holdable) wantsHold(queue int) bool {
 	return false
 }
 
-// apply holds and releases the queues whose state has changed.
-func (dev *holdable) apply(warn func(error)) {
+// applyState holds and releases the queues whose state has changed.
+func (dev *holdable) applyState(warn func(error)) {
 	for q := range dev.device.FDs {
 		want := dev.wantsHold(q)
 		is := !dev.since[q].IsZero()
@@ -223,7 +223,7 @@ func (dev *holdable) apply(warn func(error)) {
 		case want:
 			err = dev.device.HoldQueue(q)
 		default:
-			err = dev.device.Resume(q)
+			err = dev.device.ResumeQueue(q)
 		}
 		if err != nil && !dev.failed {
 			warn(fmt.Errorf("pausing a traffic class: %w (a program in the host may have replaced its queueing discipline)", err))
@@ -247,9 +247,9 @@ func (dev *holdable) recordHold(queue int, held bool) {
 	dev.since[queue] = time.Time{}
 }
 
-// report returns what happened to the classes in the host, with the counters of
+// reportClasses returns what happened to the classes in the host, with the counters of
 // its device.
-func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
+func (dev *holdable) reportClasses(p *plan.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
 	var all []report.HostClass
@@ -262,7 +262,7 @@ func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock
 				held += time.Since(since)
 			}
 			out.Holds += dev.holds[q]
-			out.Held += clock.Emulated(held)
+			out.Held += clock.ToEmulated(held)
 			if c.Queues != nil {
 				out.QueueDropped += c.Queues[q].Drops
 				out.QueuePackets += c.Queues[q].Packets
@@ -273,13 +273,13 @@ func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock
 	return all
 }
 
-// close stops the holder and waits for work in progress.
-func (h *holder) close() {
+// closeHolder stops the holder and waits for work in progress.
+func (h *holder) closeHolder() {
 	if h.wake < 0 {
 		return
 	}
 	h.closing.Store(true)
-	h.look()
+	h.wakeHolder()
 	<-h.done
 	unix.Close(h.wake)
 }

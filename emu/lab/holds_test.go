@@ -44,14 +44,14 @@ func TestHeldAt_GrowsWithTheRate(t *testing.T) {
 
 func TestTogether_NamesTheHosts(t *testing.T) {
 	h := newHolder()
-	if err := h.together(); err != nil {
+	if err := h.sharedHoldError(); err != nil {
 		t.Error(err)
 	}
 	for i := range 10 {
 		d := &netnslab.Device{Unsteered: fmt.Errorf("%w: no BPF", netnslab.ErrNoSteering)}
-		h.add(&fabric.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
+		h.addDevice(&fabric.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
 	}
-	err := h.together()
+	err := h.sharedHoldError()
 	if !errors.Is(err, netnslab.ErrNoSteering) || !strings.Contains(err.Error(), "h7:eth0 and 2 more: ") || !strings.HasSuffix(err.Error(), ": no BPF") {
 		t.Error(err)
 	}
@@ -199,7 +199,7 @@ func inside(t *testing.T, lab, host string, f func() error) {
 				return err
 			}
 			defer home.Close()
-			there, err := netns.GetFromName(netnslab.Namespace(lab, host))
+			there, err := netns.GetFromName(netnslab.NamespaceName(lab, host))
 			if err != nil {
 				return err
 			}
@@ -304,7 +304,7 @@ func TestClassFull_StopsOnlyThatClass(t *testing.T) {
 			l, warned, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
 			full := func(priority uint8, is bool) {
-				if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+				if err := l.doStopped(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -370,7 +370,7 @@ func TestClassFull_WithoutRootStopsTheHost(t *testing.T) {
 	first := startFlow(t, p, 0, 7000, 1)
 	await.True(t, "first packet", func() bool { return first.received.Load() == 1 })
 	full := func(priority uint8, is bool) {
-		if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+		if err := l.doStopped(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -409,9 +409,9 @@ func BenchmarkClassFull(b *testing.B) {
 	}
 	defer unix.Close(h.wake)
 	s := &fabric.Station{}
-	h.add(s, "", &netnslab.Device{}, &netnslab.Classes{})
+	h.addDevice(s, "", &netnslab.Device{}, &netnslab.Classes{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		h.set(s, 3, i&1 == 0)
+		h.setHold(s, 3, i&1 == 0)
 	}
 }

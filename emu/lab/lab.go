@@ -89,8 +89,8 @@ type endpoint interface {
 	Queues() []*tuntap.Queue
 	SetMTU(int)
 	Flush(now units.Time)
-	Offloaded() tuntap.Offloaded
-	Ignored() uint64
+	OffloadCounters() tuntap.Offloaded
+	IgnoredFrames() uint64
 }
 
 // New creates the hosts of a plan and everything else that Run needs. On an
@@ -113,27 +113,27 @@ func New(p *plan.Plan) (*Lab, error) {
 	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p), Dilation: p.Dilation}, hostsOf(p)); err != nil {
 		return nil, err
 	}
-	err = l.attach()
+	err = l.attachDevices()
 	if err == nil {
 		err = l.addGuests()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.removeHosts()))
 	}
 	if err := l.offerVerbs(); err != nil {
 		l.closeVerbs()
-		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.hosts.Close()))
 	}
 	return l, nil
 }
 
-// close removes the hosts and the programs in them.
-func (l *Lab) close() error {
+// removeHosts removes the hosts and the programs in them.
+func (l *Lab) removeHosts() error {
 	l.stopGuests()
 	return l.hosts.Close()
 }
 
-func closing(err error) string {
+func closingReason(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -219,9 +219,9 @@ func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	return names
 }
 
-// attach connects the devices to the fabric's stations. Both are in the order
+// attachDevices connects the devices to the fabric's stations. Both are in the order
 // of the plan.
-func (l *Lab) attach() error {
+func (l *Lab) attachDevices() error {
 	l.holder = newHolder()
 	devices := l.hosts.Devices()
 	byStation := map[*fabric.Station]endpoint{}
@@ -241,17 +241,17 @@ func (l *Lab) attach() error {
 		shard := l.fabric.ShardOf(s.Node)
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
+			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.RecordDelivery,
 			Offload: d.Offload, Engine: shard.Engine, Window: node.Join,
 		}
 		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
-			l.holder.add(s, a.name, d, classes)
+			l.holder.addDevice(s, a.name, d, classes)
 			l.watchQueues(s)
 			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
 		if node.Attach == plan.TUN {
-			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
+			a.tun = tuntap.NewTUN(c, s.MAC, addressesOf(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
 			e = a.tun
 		} else {
 			e = tuntap.NewTAP(c)
@@ -259,7 +259,7 @@ func (l *Lab) attach() error {
 		a.endpoint = e
 		s.Attach(e)
 		for _, q := range e.Queues() {
-			if err := engine.driver.Attach(q); err != nil {
+			if err := engine.driver.AttachDevice(q); err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 		}
@@ -290,7 +290,7 @@ func (l *Lab) attach() error {
 	return nil
 }
 
-func addresses(prefixes []netip.Prefix) []netip.Addr {
+func addressesOf(prefixes []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, len(prefixes))
 	for i, p := range prefixes {
 		out[i] = p.Addr()
@@ -310,7 +310,7 @@ func (l *Lab) Fabric() *fabric.Fabric { return l.fabric }
 // for it. f must be short and must not block, because the engines stand still
 // meanwhile. Do must not be called from code that an engine runs. After the lab has
 // stopped, Do returns wall.ErrStopped without running f.
-func (l *Lab) Do(f func()) error { return l.do(f) }
+func (l *Lab) Do(f func()) error { return l.doStopped(f) }
 
 // Run drives the lab until ctx ends, Stop is called or the emulated time limit
 // has passed; then it removes everything. ready is called when packets flow and
@@ -322,30 +322,30 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	defer l.closeVerbs()
 	l.fabric.Failed = warn
 	if err := l.awaitGuests(ctx); err != nil {
-		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.removeHosts()))
 	}
-	if err := l.holder.start(l.plan.Engine.Realtime != plan.RealtimeOff, warn); err != nil {
-		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+	if err := l.holder.startHolder(l.plan.Engine.Realtime != plan.RealtimeOff, warn); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.removeHosts()))
 	}
 	if err := l.listenVerbs(); err != nil {
-		l.holder.close()
-		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+		l.holder.closeHolder()
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.hosts.Close()))
 	}
-	l.shaper.start(warn)
+	l.shaper.startFollower(warn)
 	for _, s := range l.series {
-		go s.watch(warn)
+		go s.warnOfEnd(warn)
 	}
-	server, err := l.listen()
+	server, err := l.listenControl()
 	if err != nil {
-		l.holder.close()
-		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+		l.holder.closeHolder()
+		return nil, fmt.Errorf("%w%s", err, closingReason(l.removeHosts()))
 	}
 	var begun atomic.Bool
 	var failed error // of the hosts' programs
 	up := make(chan struct{})
-	err = l.run(ctx, limit, func() {
+	err = l.runEngines(ctx, limit, func() {
 		begun.Store(true)
-		go server.serve(warn)
+		go server.serveRequests(warn)
 		go l.serveMetrics(warn)
 		l.serveVerbs(warn)
 		l.watchGuests(warn)
@@ -362,26 +362,26 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 			}
 			ready()
 		}()
-		l.monitor.run(ctx, l, warn)
+		l.monitor.watchLoad(ctx, l, warn)
 	})
 	l.stop() // in case the limit has passed
 	if begun.Load() {
 		<-up
 		err = errors.Join(err, failed)
 	}
-	l.shaper.close()
-	l.holder.close()
+	l.shaper.closeFollower()
+	l.holder.closeHolder()
 	if ferr := l.endFlows(); ferr != nil {
 		warn(ferr)
 	}
 	if err == nil {
-		l.final = l.snapshot()
+		l.final = l.makeReport()
 		l.countHosts(l.final)
 		l.countSockets(l.final)
 	}
 	close(l.stopped)
-	server.close()
-	if cerr := l.close(); cerr != nil && err == nil {
+	server.closeServer()
+	if cerr := l.removeHosts(); cerr != nil && err == nil {
 		err = fmt.Errorf("removing the lab: %w", cerr)
 	}
 	return l.final, err
@@ -389,7 +389,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 
 // watchHosts warns if a host ends before the lab does.
 func (l *Lab) watchHosts(warn func(error)) {
-	err := l.hosts.Watch(l.stopped, func(host string) {
+	err := l.hosts.WatchHosts(l.stopped, func(host string) {
 		warn(fmt.Errorf("host %s has ended, and its programs with it: its first process was killed; the lab goes on without them", host))
 	})
 	if err != nil {
@@ -403,7 +403,7 @@ func (l *Lab) Stop() { l.stop() }
 // Report returns the report of the run so far, or of the whole run when it is over.
 func (l *Lab) Report() *report.Report {
 	var r *report.Report
-	if err := l.do(func() { r = l.snapshot() }); err != nil {
+	if err := l.doStopped(func() { r = l.makeReport() }); err != nil {
 		<-l.stopped
 		return l.final
 	}
@@ -412,9 +412,9 @@ func (l *Lab) Report() *report.Report {
 	return r
 }
 
-// snapshot makes a report. It must be called on the engine's thread, or after the run.
-func (l *Lab) snapshot() *report.Report {
-	timing := l.timing()
+// makeReport makes a report. It must be called on the engine's thread, or after the run.
+func (l *Lab) makeReport() *report.Report {
+	timing := l.timingReport()
 	r := report.Of(report.Wall, l.plan, l.fabric, l.events.addTo(recording.Timeline(l.fabric)))
 	r.Timing = &timing
 	if l.flows != nil {
@@ -426,8 +426,8 @@ func (l *Lab) snapshot() *report.Report {
 		}
 	}
 	for _, a := range l.ports {
-		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}
-		if c := a.endpoint.Offloaded(); a.device.Offload {
+		h := report.Host{Name: a.name, Namespace: netnslab.NamespaceName(l.plan.Name, a.device.Host), Kicks: a.endpoint.IgnoredFrames()}
+		if c := a.endpoint.OffloadCounters(); a.device.Offload {
 			h.Offload = &report.Offload{
 				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
 				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
@@ -437,7 +437,7 @@ func (l *Lab) snapshot() *report.Report {
 			h.Together = err.Error()
 		}
 		if a.tun != nil {
-			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
+			h.Unroutable, h.Answered = a.tun.UnroutablePackets(), a.tun.AnsweredRequests()
 		}
 		r.Hosts = append(r.Hosts, h)
 	}
@@ -459,18 +459,18 @@ func (l *Lab) countHosts(r *report.Report) {
 		h.RxPackets, h.RxDropped = c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
 		if dev := l.holder.devices[a.station]; dev != nil {
-			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c, l.clock)
+			h.Classes = dev.reportClasses(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c, l.clock)
 		}
 	}
 }
 
 // processCPU returns the CPU time that this process has used on all cores.
-func processCPU() time.Duration { return cpu(unix.RUSAGE_SELF) }
+func processCPU() time.Duration { return cpuTime(unix.RUSAGE_SELF) }
 
 // threadCPU returns the CPU time that the calling thread has used.
-func threadCPU() time.Duration { return cpu(unix.RUSAGE_THREAD) }
+func threadCPU() time.Duration { return cpuTime(unix.RUSAGE_THREAD) }
 
-func cpu(who int) time.Duration {
+func cpuTime(who int) time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(who, &u) != nil {
 		return 0

@@ -35,38 +35,38 @@ func (l *lines) Write(b []byte) (int, error) {
 		i := bytes.IndexByte(l.rest, '\n')
 		switch {
 		case i >= 0:
-			l.line(string(l.rest[:i]))
+			l.addLine(string(l.rest[:i]))
 			l.rest = l.rest[i+1:]
 		case len(l.rest) > longestLine:
-			l.line(string(l.rest[:longestLine]))
+			l.addLine(string(l.rest[:longestLine]))
 			l.rest = l.rest[longestLine:]
 		default:
-			l.match(string(l.rest)) // a prompt has no newline
+			l.matchLine(string(l.rest)) // a prompt has no newline
 			return len(b), nil
 		}
 	}
 }
 
-// close takes the remaining output as a line.
-func (l *lines) close() {
+// flushLine takes the remaining output as a line.
+func (l *lines) flushLine() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.rest) > 0 {
-		l.line(string(l.rest))
+		l.addLine(string(l.rest))
 		l.rest = nil
 	}
 }
 
-func (l *lines) line(text string) {
+func (l *lines) addLine(text string) {
 	text = strings.TrimSuffix(text, "\r")
-	l.match(text)
+	l.matchLine(text)
 	if l.last = append(l.last, text); len(l.last) > lastLines {
 		l.last = l.last[1:]
 	}
 	l.say(text)
 }
 
-func (l *lines) match(text string) {
+func (l *lines) matchLine(text string) {
 	if l.await == nil || l.found || !l.await.MatchString(text) {
 		return
 	}
@@ -76,8 +76,8 @@ func (l *lines) match(text string) {
 	}
 }
 
-// matched returns a channel that is closed when a line has matched.
-func (l *lines) matched() <-chan struct{} {
+// matchedSignal returns a channel that is closed when a line has matched.
+func (l *lines) matchedSignal() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.told == nil {
@@ -95,8 +95,8 @@ func (l *lines) hasMatched() bool {
 	return l.found
 }
 
-// tail returns the last lines, including an incomplete one, each indented.
-func (l *lines) tail() string {
+// lastLines returns the last lines, including an incomplete one, each indented.
+func (l *lines) lastLines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.last

@@ -17,8 +17,8 @@ func TestLines_ArePassedOnAsTheyEnd(t *testing.T) {
 			t.Fatalf("matched after %q", part)
 		}
 	}
-	told := l.matched()
-	if tail := l.tail(); tail != "  ab\n  c\n  \n  ready" {
+	told := l.matchedSignal()
+	if tail := l.lastLines(); tail != "  ab\n  c\n  \n  ready" {
 		t.Errorf("tail %q", tail)
 	}
 	l.Write([]byte("> "))
@@ -27,12 +27,12 @@ func TestLines_ArePassedOnAsTheyEnd(t *testing.T) {
 	default:
 		t.Error("a prompt without an end of line does not match")
 	}
-	l.close()
-	l.close()
+	l.flushLine()
+	l.flushLine()
 	if diff := cmp.Diff([]string{"ab", "c", "", "ready> "}, got); diff != "" || !l.hasMatched() {
 		t.Error(diff)
 	}
-	<-l.matched()
+	<-l.matchedSignal()
 }
 
 // However the output is split, all of it is passed on once, in order; lines without an
@@ -47,14 +47,14 @@ func TestLines_LoseNothing(t *testing.T) {
 			l.Write([]byte(rest[:n]))
 			rest = rest[n:]
 		}
-		l.close()
+		l.flushLine()
 		want := strings.TrimSuffix(text, "\n")
 		if len(text) < longestLine && strings.Join(got, "\n") != want || strings.Join(got, "") != strings.ReplaceAll(text, "\n", "") {
 			t.Fatalf("%d lines of %q: %q", len(got), text, got)
 		}
 		last := got[max(len(got)-lastLines, 0):]
-		if len(last) > 0 && l.tail() != "  "+strings.Join(last, "\n  ") {
-			t.Fatalf("tail %q of %q", l.tail(), got)
+		if len(last) > 0 && l.lastLines() != "  "+strings.Join(last, "\n  ") {
+			t.Fatalf("tail %q of %q", l.lastLines(), got)
 		}
 	})
 }

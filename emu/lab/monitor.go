@@ -23,11 +23,11 @@ type monitor struct {
 	now   string // the last warning, while it holds
 }
 
-// run judges the load until ctx ends or the engine stops, and reports to warn.
-func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
+// watchLoad judges the load until ctx ends or the engine stops, and reports to warn.
+func (m *monitor) watchLoad(ctx context.Context, l *Lab, warn func(error)) {
 	tick := time.NewTicker(monitorPeriod)
 	defer tick.Stop()
-	last, sent, _ := l.load()
+	last, sent, _ := l.readLoad()
 	stolen := readStolen()
 	for {
 		select {
@@ -37,17 +37,17 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 			return
 		case <-tick.C:
 		}
-		now, senders, err := l.load()
+		now, senders, err := l.readLoad()
 		if err != nil {
 			return // the engine has stopped
 		}
 		s := readStolen()
-		now.Demand = demand(sent, senders)
+		now.Demand = sumDemand(sent, senders)
 		m.mu.Lock()
-		said := m.watch.JudgeLoad(now.Since(last), s.shareSince(stolen))
+		said := m.watch.JudgeLoad(now.LoadSince(last), s.shareSince(stolen))
 		switch {
 		case said == "":
-		case m.watch.Late():
+		case m.watch.IsLate():
 			m.now = said
 		default:
 			m.now = ""
@@ -60,24 +60,24 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 	}
 }
 
-// trouble returns the current warning, "" if there is none.
-func (m *monitor) trouble() string {
+// currentWarning returns the current warning, "" if there is none.
+func (m *monitor) currentWarning() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// summary describes how the run kept up so far, "" if it always did.
-func (m *monitor) summary() string {
+// loadSummary describes how the run kept up so far, "" if it always did.
+func (m *monitor) loadSummary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.watch.Summary()
 }
 
-// load returns the engine's load so far, with the traffic that has entered the
+// readLoad returns the engine's load so far, with the traffic that has entered the
 // fabric, in total and by station.
-func (l *Lab) load() (now wall.Load, senders []sender, err error) {
-	err = l.do(func() {
+func (l *Lab) readLoad() (now wall.Load, senders []sender, err error) {
+	err = l.doStopped(func() {
 		for i, e := range l.engines {
 			x := e.driver.Load()
 			if i == 0 {
@@ -98,7 +98,7 @@ func (l *Lab) load() (now wall.Load, senders []sender, err error) {
 			}
 			senders = append(senders, from)
 		}
-		now.Late = l.lateness().P99
+		now.Late = l.latenessSummary().P99
 	})
 	return now, senders, err
 }
@@ -114,19 +114,19 @@ type sender struct {
 // as a sender: acknowledgements are less.
 const sending = 0.1
 
-// demand returns the total rate of the links of the stations that have sent
+// sumDemand returns the total rate of the links of the stations that have sent
 // between two samples; 0 if one of the links has no rate.
-func demand(from, to []sender) (sum units.Rate) {
+func sumDemand(from, to []sender) (sum units.Rate) {
 	if len(from) != len(to) {
 		return 0 // the first look failed: the lab has ended
 	}
-	var most uint64
+	var maxBytes uint64
 	for i := range to {
-		most = max(most, to[i].bytes-from[i].bytes)
+		maxBytes = max(maxBytes, to[i].bytes-from[i].bytes)
 	}
 	for i := range to {
 		n := to[i].bytes - from[i].bytes
-		if n == 0 || float64(n) < sending*float64(most) {
+		if n == 0 || float64(n) < sending*float64(maxBytes) {
 			continue
 		}
 		if to[i].rate == 0 {

@@ -18,7 +18,7 @@ func TestDemand_CountsLinksOfSenders(t *testing.T) {
 		"a link of no rate":  {[]sender{{0, 7}, {0, 0}}, []sender{{1000, 7}, {1000, 0}}, 0},
 		"nothing to compare": {nil, []sender{{1000, 7}}, 0},
 	} {
-		if got := demand(c.from, c.to); got != c.want {
+		if got := sumDemand(c.from, c.to); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

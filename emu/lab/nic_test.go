@@ -181,7 +181,7 @@ func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 	if err := request.Conn.Accept(v.qp, nicemu.ConnParam{ResponderResources: 1, InitiatorDepth: 1}); err != nil {
 		return err
 	}
-	if _, err := request.Conn.Established(p); err != nil {
+	if _, err := request.Conn.WaitEstablished(p); err != nil {
 		return err
 	}
 	if got := string(request.PrivateData[:len(rpingMessage)]); got != rpingMessage {
@@ -208,7 +208,7 @@ func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 			return err
 		}
 	}
-	request.Conn.Disconnected(p)
+	request.Conn.WaitDisconnected(p)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	if err := v.receive(0, rpingIn); err != nil {
 		return err
 	}
-	if _, err := c.Established(p); err != nil {
+	if _, err := c.WaitEstablished(p); err != nil {
 		return err
 	}
 	// The two completions of a step may arrive in either order.
@@ -264,7 +264,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	if err := c.Disconnect(); err != nil {
 		return err
 	}
-	c.Disconnected(p)
+	c.WaitDisconnected(p)
 	return nil
 }
 
@@ -403,7 +403,7 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 
 // elapsed returns the emulated time that would have passed if the clock had never stood still.
 // No engine is ever ahead of it.
-func (l *Lab) elapsed() units.Time { return l.clock.Now() + l.clock.Stood() }
+func (l *Lab) elapsed() units.Time { return l.clock.Now() + l.clock.StoodStill() }
 
 // payloads joins the payloads of packets to a queue pair that have one of three
 // opcodes, for the first, a middle and the last packet of a message, with that
@@ -557,7 +557,7 @@ func packetsIn(t *testing.T, lab, host string) (send func(frame []byte)) {
 // kernelCounter reads a counter of a host's kernel, such as UdpNoPorts.
 func kernelCounter(t *testing.T, lab, host, name string) int {
 	t.Helper()
-	out, err := exec.Command("ip", "netns", "exec", netnslab.Namespace(lab, host), "nstat", "-asz", name).Output()
+	out, err := exec.Command("ip", "netns", "exec", netnslab.NamespaceName(lab, host), "nstat", "-asz", name).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

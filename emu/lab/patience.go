@@ -41,10 +41,10 @@ type limitedRequest struct {
 	settled chan struct{}
 }
 
-// await returns a context for a request that ends, with a NoAnswerError as its
+// awaitAnswer returns a context for a request that ends, with a NoAnswerError as its
 // cause, when the lab should have answered. limited is false if the answer may
 // take long; a stopped process of the lab ends the context all the same.
-func (c *Client) await(ctx context.Context, limited bool) *limitedRequest {
+func (c *Client) awaitAnswer(ctx context.Context, limited bool) *limitedRequest {
 	p := &limitedRequest{settled: make(chan struct{})}
 	p.Context, p.cancel = context.WithCancelCause(ctx)
 	go func() {
@@ -75,14 +75,14 @@ func (c *Client) await(ctx context.Context, limited bool) *limitedRequest {
 	return p
 }
 
-// answered ends the wait but not the context, for a stream that has begun.
-func (p *limitedRequest) answered() { close(p.settled) }
+// endWait ends the wait but not the context, for a stream that has begun.
+func (p *limitedRequest) endWait() { close(p.settled) }
 
-// end ends the wait and the context.
-func (p *limitedRequest) end() { p.cancel(nil) }
+// endRequest ends the wait and the context.
+func (p *limitedRequest) endRequest() { p.cancel(nil) }
 
-// dial connects to the control socket and records the PID of its owner.
-func (c *Client) dial(ctx context.Context, path string) (net.Conn, error) {
+// dialSocket connects to the control socket and records the PID of its owner.
+func (c *Client) dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
 	if err != nil {

@@ -32,25 +32,25 @@ func (l *Lab) Start(ctx context.Context, s Start) (*Process, error) {
 	}
 	p := l.newProgram(s.Host, &s.Program)
 	p.dilated, p.out = s.Dilated, s.Stdout
-	if err := p.start(l.plan.Nodes[i].VM != nil); err != nil {
+	if err := p.startProgram(l.plan.Nodes[i].VM != nil); err != nil {
 		return nil, err
 	}
-	return &Process{p}, p.await(ctx)
+	return &Process{p}, p.awaitReady(ctx)
 }
 
 // Over returns a channel that is closed when the program has ended.
 func (p *Process) Over() <-chan struct{} { return p.p.over }
 
-// Quiet returns a channel that is closed when the program's output has ended: the
+// OutputEnded returns a channel that is closed when the program's output has ended: the
 // program and what it left in the background have ended.
-func (p *Process) Quiet() <-chan struct{} { return p.p.quiet }
+func (p *Process) OutputEnded() <-chan struct{} { return p.p.quiet }
 
 // Ended returns how a program has ended: its exit code, -1 if it has none, and a
 // readable description.
 func (p *Process) Ended() (code int, how string) { return p.p.end.code, p.p.end.reason }
 
-// Explain returns an error about the program with the end of its output.
-func (p *Process) Explain(what string) error { return p.p.explain(what) }
+// ExplainEnd returns an error about the program with the end of its output.
+func (p *Process) ExplainEnd(what string) error { return p.p.explainEnd(what) }
 
 // Signal sends the program a signal; signals that a terminal sends go to its whole
 // process group. It does nothing if the program has ended.

@@ -96,17 +96,17 @@ func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
 func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, warn func(error)) error {
 	fail := func(err error) error { return fmt.Errorf("%s:%d: %s: %w", l.plan.File, s.Line, n.Name, err) }
 	p := l.newProgram(n.Name, s)
-	if err := p.start(n.VM != nil); err != nil {
+	if err := p.startProgram(n.VM != nil); err != nil {
 		return fail(err)
 	}
-	if err := p.await(ctx); err != nil {
+	if err := p.awaitReady(ctx); err != nil {
 		return fail(err)
 	}
 	if s.Ready.Waits() {
-		l.happens(status.ProgramReady, n.Name, p.name())
+		l.recordEvent(status.ProgramReady, n.Name, p.shortCommand())
 	}
 	if !s.Ready.Exit {
-		go p.watch(warn)
+		go p.reportEarlyEnd(warn)
 	}
 	return nil
 }
@@ -124,14 +124,14 @@ func (l *Lab) newProgram(host string, s *plan.Program) *program {
 	return p
 }
 
-// start starts the program.
-func (p *program) start(inGuest bool) error {
+// startProgram starts the program.
+func (p *program) startProgram(inGuest bool) error {
 	start := p.startInHost
 	if inGuest {
 		start = p.startInGuest
 	}
 	if err := start(); err != nil {
-		return fmt.Errorf("start %q: %w", p.name(), err)
+		return fmt.Errorf("start %q: %w", p.shortCommand(), err)
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func (p *program) start(inGuest bool) error {
 // longestName limits the length of a command in messages.
 const longestName = 60
 
-// name returns the command, shortened for messages.
-func (p *program) name() string {
+// shortCommand returns the command, shortened for messages.
+func (p *program) shortCommand() string {
 	text, rest, several := strings.Cut(p.spec.Text, "\n")
 	if runes := []rune(text); len(runes) > longestName {
 		return string(runes[:longestName]) + "..."
@@ -184,7 +184,7 @@ func (p *program) startInHost() error {
 		outW.Close()
 		started <- err
 		if err == nil {
-			p.finish(endingOf(c.Wait(), c.ProcessState))
+			p.recordEnd(endingOf(c.Wait(), c.ProcessState))
 		}
 	}()
 	if err := <-started; err != nil {
@@ -213,7 +213,7 @@ func (p *program) startInHost() error {
 	}
 	go func() {
 		copies.Wait()
-		p.output.close()
+		p.output.flushLine()
 		close(p.quiet)
 	}()
 	return nil
@@ -229,7 +229,7 @@ func endingOf(err error, s *os.ProcessState) ending {
 	return ending{s.ExitCode(), fmt.Sprintf("exit code %d", s.ExitCode()), false}
 }
 
-func (p *program) finish(e ending) {
+func (p *program) recordEnd(e ending) {
 	p.end = e
 	close(p.over)
 }
@@ -249,30 +249,30 @@ func (p *program) startInGuest() error {
 		out = io.MultiWriter(p.out, p.output)
 	}
 	go func() {
-		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: out, Stderr: p.output, Signals: p.signals})
-		p.output.close()
+		r, err := agent.Run(g.openSession(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: out, Stderr: p.output, Signals: p.signals})
+		p.output.flushLine()
 		close(p.quiet)
 		switch {
 		case err != nil:
-			p.finish(ending{-1, err.Error(), true})
+			p.recordEnd(ending{-1, err.Error(), true})
 		case r.Error != "":
-			p.finish(ending{r.Code, r.Error, false})
+			p.recordEnd(ending{r.Code, r.Error, false})
 		default:
-			p.finish(ending{r.Code, fmt.Sprintf("exit code %d", r.Code), false})
+			p.recordEnd(ending{r.Code, fmt.Sprintf("exit code %d", r.Code), false})
 		}
 	}()
 	return nil
 }
 
-// session is a stream to the agent of a guest, for one program.
-func (g *guest) session() io.ReadWriteCloser {
+// openSession is a stream to the agent of a guest, for one program.
+func (g *guest) openSession() io.ReadWriteCloser {
 	ours, its := net.Pipe()
-	go g.machine.Link().Relay(its)
+	go g.machine.Link().RelaySession(its)
 	return ours
 }
 
-// await waits until the program is ready. The error says why it is not ready.
-func (p *program) await(ctx context.Context) error {
+// awaitReady waits until the program is ready. The error says why it is not ready.
+func (p *program) awaitReady(ctx context.Context) error {
 	r := &p.spec.Ready
 	if !r.Waits() {
 		return nil
@@ -294,37 +294,37 @@ func (p *program) await(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("ended while %q came up: %w", p.name(), context.Cause(ctx))
+			return fmt.Errorf("ended while %q came up: %w", p.shortCommand(), context.Cause(ctx))
 		case <-limit.C:
-			return p.explain(fmt.Sprintf("is not ready within %v: %s", r.Within, p.missing()))
+			return p.explainEnd(fmt.Sprintf("is not ready within %v: %s", r.Within, p.unmetCondition()))
 		case <-over:
 			if p.end.code != 0 {
-				p.drain()
-				return p.explain("ended before it was ready: " + p.end.reason)
+				p.drainOutput()
+				return p.explainEnd("ended before it was ready: " + p.end.reason)
 			}
 			over = nil // what it left in the background may still become ready
 		case <-quiet:
 			if ok, _ := p.isReady(asking); r.Output != "" && !ok {
-				return p.explain("closed its output and is not ready: " + p.missing())
+				return p.explainEnd("closed its output and is not ready: " + p.unmetCondition())
 			}
 			quiet = nil
-		case <-p.output.matched():
+		case <-p.output.matchedSignal():
 		case <-tick.C:
 		}
 	}
 }
 
-// drain waits for the last output of a program that has ended, unless something
+// drainOutput waits for the last output of a program that has ended, unless something
 // in the background keeps the output open.
-func (p *program) drain() {
+func (p *program) drainOutput() {
 	select {
 	case <-p.quiet:
 	case <-time.After(200 * time.Millisecond):
 	}
 }
 
-// missing describes the ready condition that has not been met.
-func (p *program) missing() string {
+// unmetCondition describes the ready condition that has not been met.
+func (p *program) unmetCondition() string {
 	switch r := &p.spec.Ready; {
 	case r.Port != 0:
 		return fmt.Sprintf("nothing listens on TCP port %d", r.Port)
@@ -336,10 +336,10 @@ func (p *program) missing() string {
 	return "it has not ended"
 }
 
-// explain returns an error about the program with the end of its output.
-func (p *program) explain(what string) error {
-	text := fmt.Sprintf("the command %q %s", p.name(), what)
-	if tail := p.output.tail(); tail == "" {
+// explainEnd returns an error about the program with the end of its output.
+func (p *program) explainEnd(what string) error {
+	text := fmt.Sprintf("the command %q %s", p.shortCommand(), what)
+	if tail := p.output.lastLines(); tail == "" {
 		text += "; it printed nothing"
 	} else {
 		text += "; its output:\n" + tail
@@ -351,12 +351,12 @@ func (p *program) explain(what string) error {
 func (p *program) isReady(ctx context.Context) (bool, error) {
 	switch r := &p.spec.Ready; {
 	case r.Port != 0:
-		text, err := p.listing(ctx)
-		return err == nil && netnslab.Listens(text, r.Port), err
+		text, err := p.socketListing(ctx)
+		return err == nil && netnslab.IsListening(text, r.Port), err
 	case r.Output != "":
 		return p.output.hasMatched(), nil
 	case r.File != "":
-		return p.look(ctx, r.File)
+		return p.seesFile(ctx, r.File)
 	}
 	select {
 	case <-p.over:
@@ -366,17 +366,17 @@ func (p *program) isReady(ctx context.Context) (bool, error) {
 	}
 }
 
-// listing returns the host kernel's list of TCP sockets.
-func (p *program) listing(ctx context.Context) (string, error) {
+// socketListing returns the host kernel's list of TCP sockets.
+func (p *program) socketListing(ctx context.Context) (string, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
 		_, text, err := g.runInGuest(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
 		return text, err
 	}
-	return p.lab.hosts.TCP(p.host)
+	return p.lab.hosts.TCPSockets(p.host)
 }
 
-// look reports whether programs of the host see a file.
-func (p *program) look(ctx context.Context, file string) (bool, error) {
+// seesFile reports whether programs of the host see a file.
+func (p *program) seesFile(ctx context.Context, file string) (bool, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
 		code, _, err := g.runInGuest(ctx, "test", "-e", file)
 		return code == 0, err
@@ -393,7 +393,7 @@ func (p *program) look(ctx context.Context, file string) (bool, error) {
 
 // runInGuest runs a short program in a guest, unless ctx ends before that.
 func (g *guest) runInGuest(ctx context.Context, argv ...string) (code int, text string, err error) {
-	return askAgent(ctx, g.session(), argv...)
+	return askAgent(ctx, g.openSession(), argv...)
 }
 
 // askAgent is ask over a stream to the guest's agent, which it closes.
@@ -411,14 +411,14 @@ func askAgent(ctx context.Context, stream io.ReadWriteCloser, argv ...string) (c
 	return r.Code, b.String(), err
 }
 
-// watch reports if the program ends before the lab does.
-func (p *program) watch(warn func(error)) {
+// reportEarlyEnd reports if the program ends before the lab does.
+func (p *program) reportEarlyEnd(warn func(error)) {
 	select {
 	case <-p.lab.stopped:
 		return
 	case <-p.over:
 	}
-	p.drain()
+	p.drainOutput()
 	select {
 	case <-p.lab.stopped: // the program ended because the lab did
 		return
@@ -427,10 +427,10 @@ func (p *program) watch(warn func(error)) {
 	if p.end.lost {
 		return
 	}
-	p.lab.happens(status.ProgramEnded, p.host, p.name()+": "+p.end.reason)
+	p.lab.recordEvent(status.ProgramEnded, p.host, p.shortCommand()+": "+p.end.reason)
 	if p.end.code != 0 {
-		warn(fmt.Errorf("%s: the command %q has ended: %s", p.host, p.name(), p.end.reason))
+		warn(fmt.Errorf("%s: the command %q has ended: %s", p.host, p.shortCommand(), p.end.reason))
 	} else {
-		p.output.say(fmt.Sprintf("the command %q has ended: %s", p.name(), p.end.reason))
+		p.output.say(fmt.Sprintf("the command %q has ended: %s", p.shortCommand(), p.end.reason))
 	}
 }

@@ -12,8 +12,8 @@ import (
 // maxBody is the longest body of a request, in bytes.
 const maxBody = 1 << 16
 
-// routes returns the handler of the control socket. docs/api.md describes it.
-func (s *server) routes() http.Handler {
+// makeRoutes returns the handler of the control socket. docs/api.md describes it.
+func (s *server) makeRoutes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range []struct {
 		pattern string
@@ -45,7 +45,7 @@ func (s *server) routes() http.Handler {
 	mux.Handle("GET "+metrics.Path, metrics.Handler(s.lab.Sample))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h, pattern := mux.Handler(r); pattern == "" {
-			refuse(w, r, h)
+			refuseUnknown(w, r, h)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -64,25 +64,25 @@ func withQuery(known []string, answer http.HandlerFunc) http.HandlerFunc {
 			if len(known) > 0 {
 				takes = "it takes " + strings.Join(known, ", ")
 			}
-			fail(w, http.StatusBadRequest, fmt.Errorf("%s %s has no parameter %q: %s", r.Method, r.URL.Path, name, takes))
+			writeError(w, http.StatusBadRequest, fmt.Errorf("%s %s has no parameter %q: %s", r.Method, r.URL.Path, name, takes))
 			return
 		}
 		answer(w, r)
 	}
 }
 
-// refuse answers requests without a route, in JSON like all other errors. The
+// refuseUnknown answers requests without a route, in JSON like all other errors. The
 // multiplexer's own handler knows whether the path or the method is wrong.
-func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
+func refuseUnknown(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	own := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(own, r)
 	if own.status != http.StatusMethodNotAllowed {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no %s: docs/api.md lists all paths", r.URL.Path))
+		writeError(w, http.StatusNotFound, fmt.Errorf("there is no %s: docs/api.md lists all paths", r.URL.Path))
 		return
 	}
 	allowed := own.header.Get("Allow")
 	w.Header().Set("Allow", allowed)
-	fail(w, own.status, fmt.Errorf("%s does not take %s: it takes %s", r.URL.Path, r.Method, allowed))
+	writeError(w, own.status, fmt.Errorf("%s does not take %s: it takes %s", r.URL.Path, r.Method, allowed))
 }
 
 // headerOnly keeps only the status and the header of an answer.

@@ -25,17 +25,17 @@ type seriesFile struct {
 // and close it at the end, before the report is made. It is called before Run,
 // once; s has been checked. name is only used in the report.
 func (l *Lab) Record(s recording.Series, name string, file *os.File) {
-	l.record(name, s.Every, file, func() *recording.Recording { return recording.RecordQueues(l.fabric, s, file) },
+	l.recordSeries(name, s.Every, file, func() *recording.Recording { return recording.RecordQueues(l.fabric, s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
 }
 
 // RecordFlows is like Record, for a series of flows.
 func (l *Lab) RecordFlows(s recording.FlowSeries, name string, file *os.File) {
-	l.record(name, s.Every, file, func() *recording.Recording { return recording.RecordFlows(l.fabric, s, file) },
+	l.recordSeries(name, s.Every, file, func() *recording.Recording { return recording.RecordFlows(l.fabric, s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
 }
 
-func (l *Lab) record(name string, every units.Time, file *os.File, begin func() *recording.Recording, put func(*report.Report, *report.Series, int)) {
+func (l *Lab) recordSeries(name string, every units.Time, file *os.File, begin func() *recording.Recording, put func(*report.Report, *report.Series, int)) {
 	err := file.Truncate(0)
 	r := &seriesFile{Recording: begin(), file: file, of: report.Series{File: name, Every: every}, put: put}
 	if err != nil && !errors.Is(err, unix.EINVAL) { // not a regular file
@@ -44,8 +44,8 @@ func (l *Lab) record(name string, every units.Time, file *os.File, begin func() 
 	l.series = append(l.series, r)
 }
 
-// finish ends the series after the engines have stopped.
-func (r *seriesFile) finish() {
+// finishSeries ends the series after the engines have stopped.
+func (r *seriesFile) finishSeries() {
 	sum, err := r.Stop()
 	r.of.Summary, r.of.FlowsLeftOut = sum, r.LeftOut
 	if err = errors.Join(err, r.file.Close()); err != nil {
@@ -54,8 +54,8 @@ func (r *seriesFile) finish() {
 	r.done = true
 }
 
-// watch calls warn if the series ends before the run does.
-func (r *seriesFile) watch(warn func(error)) {
+// warnOfEnd calls warn if the series ends before the run does.
+func (r *seriesFile) warnOfEnd(warn func(error)) {
 	<-r.Ended()
 	switch sum, err := r.Result(); {
 	case err != nil:

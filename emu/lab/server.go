@@ -35,8 +35,8 @@ type server struct {
 	http     http.Server
 }
 
-// listen creates the control socket, accessible to the owner of the lab only.
-func (l *Lab) listen() (*server, error) {
+// listenControl creates the control socket, accessible to the owner of the lab only.
+func (l *Lab) listenControl() (*server, error) {
 	path := filepath.Join(l.hosts.Dir(), SocketName)
 	// A lab of this name that was killed leaves its socket in the directory,
 	// which this lab now owns.
@@ -52,19 +52,19 @@ func (l *Lab) listen() (*server, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	s := &server{lab: l, listener: listener}
-	s.http.Handler = s.routes()
+	s.http.Handler = s.makeRoutes()
 	return s, nil
 }
 
-func (s *server) serve(warn func(error)) {
+func (s *server) serveRequests(warn func(error)) {
 	if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		warn(fmt.Errorf("control socket: %w", err))
 	}
 }
 
-// close closes the socket after answers in progress (captures, the report of a down) have
+// closeServer closes the socket after answers in progress (captures, the report of a down) have
 // had up to 2 s to finish.
-func (s *server) close() {
+func (s *server) closeServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
@@ -73,7 +73,7 @@ func (s *server) close() {
 	s.listener.Close()
 }
 
-func reply(w http.ResponseWriter, body any) {
+func writeReply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -81,16 +81,16 @@ func reply(w http.ResponseWriter, body any) {
 	_ = e.Encode(body)
 }
 
-func fail(w http.ResponseWriter, status int, err error) {
+func writeError(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(errorBody{err.Error()})
 }
 
-// do runs f on the engine's thread and reports whether it ran.
-func (s *server) do(w http.ResponseWriter, f func()) bool {
-	if err := s.lab.do(f); err != nil {
-		fail(w, http.StatusGone, err)
+// doOnEngine runs f on the engine's thread and reports whether it ran.
+func (s *server) doOnEngine(w http.ResponseWriter, f func()) bool {
+	if err := s.lab.doStopped(f); err != nil {
+		writeError(w, http.StatusGone, err)
 		return false
 	}
 	return true
@@ -99,35 +99,35 @@ func (s *server) do(w http.ResponseWriter, f func()) bool {
 func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 	lab, info := s.lab.plan, s.lab.hosts.Info()
 	out := Status{Name: lab.Name, File: lab.File, Dilation: lab.Dilation, PID: info.PID, Started: info.Started}
-	if !s.do(w, func() { out.Emulated = s.lab.fabric.Now() }) {
+	if !s.doOnEngine(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}
-	out.Trouble = s.lab.monitor.trouble()
+	out.Trouble = s.lab.monitor.currentWarning()
 	for n := range lab.Nodes {
 		node := &lab.Nodes[n]
 		if node.Kind == plan.Switch {
 			out.Switches = append(out.Switches, node.Name)
 			if node.Router != nil {
-				out.Routers = append(out.Routers, Router{Name: node.Name, Addresses: texts(node.Router.Addresses), Ports: interfaces(lab, node)})
+				out.Routers = append(out.Routers, Router{Name: node.Name, Addresses: textsOf(node.Router.Addresses), Ports: interfacesOf(lab, node)})
 			}
 			continue
 		}
 		h := Host{Name: node.Name, Attach: node.Attach.String()}
 		if isReal(node) {
-			h.Namespace = netnslab.Namespace(lab.Name, node.Name)
+			h.Namespace = netnslab.NamespaceName(lab.Name, node.Name)
 		}
 		if g := s.lab.guestNamed(node.Name); g != nil {
-			h.VM = g.status(s.lab.guestDir(node.Name))
+			h.VM = g.machineStatus(s.lab.guestDir(node.Name))
 		}
-		h.Interfaces = interfaces(lab, node)
+		h.Interfaces = interfacesOf(lab, node)
 		out.Hosts = append(out.Hosts, h)
 	}
-	reply(w, out)
+	writeReply(w, out)
 }
 
-func interfaces(lab *plan.Plan, node *plan.Node) (out []Interface) {
+func interfacesOf(lab *plan.Plan, node *plan.Node) (out []Interface) {
 	for _, p := range node.Ports {
-		i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses)}
+		i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: textsOf(p.Addresses)}
 		if p.Link >= 0 {
 			far := lab.Links[p.Link].Ends[1-p.End]
 			i.Peer = lab.PortName(far.Node, far.Port)
@@ -137,7 +137,7 @@ func interfaces(lab *plan.Plan, node *plan.Node) (out []Interface) {
 	return out
 }
 
-func texts[T fmt.Stringer](addresses []T) []string {
+func textsOf[T fmt.Stringer](addresses []T) []string {
 	out := make([]string, len(addresses))
 	for i, a := range addresses {
 		out[i] = a.String()
@@ -145,51 +145,51 @@ func texts[T fmt.Stringer](addresses []T) []string {
 	return out
 }
 
-func (s *server) getReport(w http.ResponseWriter, _ *http.Request) { reply(w, s.lab.Report()) }
+func (s *server) getReport(w http.ResponseWriter, _ *http.Request) { writeReply(w, s.lab.Report()) }
 
 func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
 	sample, err := s.lab.Sample()
 	if err != nil {
-		fail(w, http.StatusGone, err)
+		writeError(w, http.StatusGone, err)
 		return
 	}
-	reply(w, sample)
+	writeReply(w, sample)
 }
 
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
 	var out []status.Port
-	if s.do(w, func() { out = s.lab.fabric.Status() }) {
-		reply(w, out)
+	if s.doOnEngine(w, func() { out = s.lab.fabric.Status() }) {
+		writeReply(w, out)
 	}
 }
 
 func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 	node, index, err := s.lab.plan.Endpoint(r.PathValue("endpoint"))
 	if err != nil {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
 	var out status.Port
-	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
-		reply(w, out)
+	if s.doOnEngine(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
+		writeReply(w, out)
 	}
 }
 
 func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
 	node, index, err := s.lab.plan.Endpoint(r.PathValue("endpoint"))
 	if err != nil {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
 	var out status.PauseCheck
-	if !s.do(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
+	if !s.doOnEngine(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
-	reply(w, out)
+	writeReply(w, out)
 }
 
 // getNICs returns the NICs of a host or an interface, or all.
@@ -211,21 +211,21 @@ func (s *server) getEdges(w http.ResponseWriter, r *http.Request) {
 func answerOf[T any](s *server, w http.ResponseWriter, r *http.Request, of func(name string) ([]T, error)) {
 	var out []T
 	var err error
-	if !s.do(w, func() { out, err = of(r.PathValue("name")) }) {
+	if !s.doOnEngine(w, func() { out, err = of(r.PathValue("name")) }) {
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
-	reply(w, out)
+	writeReply(w, out)
 }
 
 func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	lab := s.lab.plan
 	n, ok := lab.Node(r.PathValue("switch"))
 	if !ok || lab.Nodes[n].Kind != plan.Switch {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
+		writeError(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
 		return
 	}
 	var table switches.Table
@@ -233,7 +233,7 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	var learned []mactable.Entry
 	var now units.Time
 	var counts status.Switch
-	if !s.do(w, func() {
+	if !s.doOnEngine(w, func() {
 		table = s.lab.fabric.Switches[n].Table()
 		learned, now = s.lab.fabric.MACs(n)
 		counts = s.lab.fabric.SwitchStatusOf(n)
@@ -244,18 +244,18 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if lab.Nodes[n].Router != nil {
-		reply(w, s.routerTable(n, routes))
+		writeReply(w, s.routerTable(n, routes))
 		return
 	}
 	out := Table{Switch: lab.Nodes[n].Name}
 	for id, e := range s.lab.fabric.Endpoints() {
 		p := &lab.Nodes[e.Node].Ports[e.Port]
 		route := Route{
-			Host: lab.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
+			Host: lab.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: textsOf(p.Addresses), Ports: []string{},
 		}
 		g := table.Route[id]
 		route.Static = table.IsStatic(g)
-		ports, weights := table.Weights(g)
+		ports, weights := table.GroupWeights(g)
 		for i, p := range ports {
 			route.Ports = append(route.Ports, lab.Nodes[n].Ports[p].Name)
 			if weights[i] != weights[0] {
@@ -273,16 +273,16 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		at := s.lab.fabric.MACPlace(e)
 		l := Learned{VLAN: e.VLAN, Host: lab.PortName(at.Node, at.Port), Ports: []string{}, Age: now - e.Seen, Moved: e.Moved}
 		mac := make(net.HardwareAddr, wire.MACLen)
-		e.MAC.Put(mac)
+		e.MAC.EncodeTo(mac)
 		l.MAC = mac.String()
-		ports, _ := table.Weights(table.Route[e.At])
+		ports, _ := table.GroupWeights(table.Route[e.At])
 		for _, p := range ports {
 			l.Ports = append(l.Ports, lab.Nodes[n].Ports[p].Name)
 		}
 		out.Learned = append(out.Learned, l)
 	}
 	out.Counts = &counts
-	reply(w, out)
+	writeReply(w, out)
 }
 
 // routerTable returns the table of a router.
@@ -306,12 +306,12 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 	lab := s.lab.plan
 	node, index, err := lab.Endpoint(r.PathValue("endpoint"))
 	if err != nil {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
 	p := lab.Nodes[node].Ports[index]
 	if p.Link < 0 {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%s has no link", lab.PortName(node, index)))
+		writeError(w, http.StatusBadRequest, fmt.Errorf("%s has no link", lab.PortName(node, index)))
 		return
 	}
 	var dir [2]bool
@@ -323,21 +323,21 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 	case Ingress:
 		dir[1-p.End] = true
 	default:
-		fail(w, http.StatusBadRequest, noDirection(d))
+		writeError(w, http.StatusBadRequest, noDirection(d))
 		return
 	}
 	patch, err := change.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
+		writeError(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	var out SetResult
 	var serr error
-	if !s.do(w, func() {
+	if !s.doOnEngine(w, func() {
 		if serr = s.lab.fabric.Set(p.Link, dir, patch); serr != nil {
 			return
 		}
@@ -348,36 +348,36 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if serr != nil {
-		fail(w, http.StatusBadRequest, serr)
+		writeError(w, http.StatusBadRequest, serr)
 		return
 	}
-	reply(w, out)
+	writeReply(w, out)
 }
 
 func (s *server) patchQueue(w http.ResponseWriter, r *http.Request) {
 	lab := s.lab.plan
 	node, index, err := lab.Endpoint(r.PathValue("endpoint"))
 	if err != nil {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
 	class, err := lab.ClassIndex(node, index, r.URL.Query().Get("class"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	patch, err := change.ReadQueuePatch(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
+		writeError(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	var out status.Port
 	var serr error
-	if !s.do(w, func() {
+	if !s.doOnEngine(w, func() {
 		if serr = s.lab.fabric.SetQueue(plan.End{Node: node, Port: index}, class, patch); serr == nil {
 			out = s.lab.fabric.PortStatus(node, index)
 		}
@@ -385,10 +385,10 @@ func (s *server) patchQueue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if serr != nil {
-		fail(w, http.StatusBadRequest, serr)
+		writeError(w, http.StatusBadRequest, serr)
 		return
 	}
-	reply(w, out)
+	writeReply(w, out)
 }
 
 // getCapture streams pcapng until the client goes away, the lab ends or the
@@ -398,7 +398,7 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 	ports, err := s.watchedPorts(q["port"], q.Get("direction"))
 	var unknown *unknownPort
 	if errors.As(err, &unknown) {
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 		return
 	}
 	var o capture.Options
@@ -406,19 +406,19 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 		o, err = captureOptions(q.Get("snaplen"), q.Get("count"))
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	o.Filter, o.Epoch = q.Get("filter"), s.lab.clock.Start()
 	o.Comment = fmt.Sprintf("weft lab %s, wall clock, emulated time, dilation %d", s.lab.plan.Name, s.lab.plan.Dilation)
 	c, err := s.lab.fabric.NewCapture(ports, o)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	id, err := s.lab.startCapture(ports, c)
 	if err != nil {
-		fail(w, http.StatusGone, err)
+		writeError(w, http.StatusGone, err)
 		return
 	}
 	defer s.lab.endCapture(id)
@@ -440,10 +440,10 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 func (s *server) deleteCapture(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || !s.lab.endCapture(id) {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no capture %q, or it has ended", r.PathValue("id")))
+		writeError(w, http.StatusNotFound, fmt.Errorf("there is no capture %q, or it has ended", r.PathValue("id")))
 		return
 	}
-	reply(w, struct{}{})
+	writeReply(w, struct{}{})
 }
 
 // The headers of a capture's answer: the number that DELETE takes and, after
@@ -495,7 +495,7 @@ func captureOptions(snaplen, count string) (o capture.Options, err error) {
 
 // startCapture feeds c from now on and returns the number for endCapture.
 func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, err error) {
-	err = l.do(func() {
+	err = l.doStopped(func() {
 		stop := l.fabric.Watch(ports, c)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -508,7 +508,7 @@ func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, 
 
 // endCapture ends a capture and reports whether it was in progress.
 func (l *Lab) endCapture(id int) (ended bool) {
-	_ = l.do(func() {
+	_ = l.doStopped(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if stop := l.captures[id]; stop != nil {
@@ -524,5 +524,5 @@ func (l *Lab) endCapture(id int) (ended bool) {
 func (s *server) postDown(w http.ResponseWriter, _ *http.Request) {
 	s.lab.Stop()
 	<-s.lab.stopped
-	reply(w, s.lab.final)
+	writeReply(w, s.lab.final)
 }

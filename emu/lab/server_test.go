@@ -36,12 +36,12 @@ func served(t *testing.T) *httptest.Server {
 	started, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := l.run(ctx, units.Never, func() { close(started) }); err != nil {
+		if err := l.runEngines(ctx, units.Never, func() { close(started) }); err != nil {
 			t.Error(err)
 		}
 	}()
 	<-started
-	s := httptest.NewServer((&server{lab: l}).routes())
+	s := httptest.NewServer((&server{lab: l}).makeRoutes())
 	t.Cleanup(func() {
 		stop()
 		<-ended

@@ -20,10 +20,10 @@ func (l *Lab) countSockets(r *report.Report) {
 		var err error
 		if n.VM == nil {
 			c, err = l.hosts.Sockets(n.Name)
-		} else if g := l.guestNamed(n.Name); g == nil || !g.answers() {
+		} else if g := l.guestNamed(n.Name); g == nil || !g.isReachable() {
 			continue // a custom image need not have the agent
 		} else {
-			c, err = g.sockets()
+			c, err = g.readSockets()
 		}
 		s := report.Sockets{Host: n.Name, Full: c.Full, Unopened: c.Unopened, Checksum: c.Checksum}
 		if err != nil {
@@ -33,8 +33,8 @@ func (l *Lab) countSockets(r *report.Report) {
 	}
 }
 
-// answers reports whether programs can be run in the guest.
-func (g *guest) answers() bool {
+// isReachable reports whether programs can be run in the guest.
+func (g *guest) isReachable() bool {
 	select {
 	case <-g.machine.Over():
 		return false
@@ -43,12 +43,12 @@ func (g *guest) answers() bool {
 	}
 }
 
-// countPatience is how long to wait for the counters of a guest, which may be slow.
-const countPatience = 20 * time.Second
+// countTimeout is how long to wait for the counters of a guest, which may be slow.
+const countTimeout = 20 * time.Second
 
-// sockets reads the counters of the guest's kernel.
-func (g *guest) sockets() (netnslab.Sockets, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), countPatience)
+// readSockets reads the counters of the guest's kernel.
+func (g *guest) readSockets() (netnslab.Sockets, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
 	// A guest without IPv6 has no snmp6.
 	_, text, err := g.runInGuest(ctx, "cat", "/proc/net/snmp", "/proc/net/snmp6")

@@ -18,10 +18,10 @@ type happened struct {
 	all []status.Moment
 }
 
-// happens records an event at the current emulated time.
-func (l *Lab) happens(event, host, text string) {
+// recordEvent records an event at the current emulated time.
+func (l *Lab) recordEvent(event, host, text string) {
 	m := status.Moment{Event: event, Where: host, Text: text}
-	if l.do(func() { m.At = l.fabric.Now() }) != nil {
+	if l.doStopped(func() { m.At = l.fabric.Now() }) != nil {
 		return // the lab is ending, and its hosts with it
 	}
 	l.events.mu.Lock()

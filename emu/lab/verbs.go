@@ -58,7 +58,7 @@ func (l *Lab) offerVerbs() error {
 			}
 		}
 		l.verbs = append(l.verbs, verbsServer{host: node.Name, server: s, changed: changed, over: make(chan struct{})})
-		if err := driver.Attach(s); err != nil {
+		if err := driver.AttachDevice(s); err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)
 		}
 	}
@@ -139,7 +139,7 @@ func (l *Lab) listenVerbs() error {
 // showVerbs gives a host its NICs, with their counters if the machine supports that:
 // programs seldom look there, and doctor says what is missing.
 func (l *Lab) showVerbs(v *verbsServer, libraries string) error {
-	counters, device, err := livefs.Mount("weft")
+	counters, device, err := livefs.MountFS("weft")
 	switch {
 	case errors.Is(err, livefs.ErrUnavailable):
 		counters = -1
@@ -147,7 +147,7 @@ func (l *Lab) showVerbs(v *verbsServer, libraries string) error {
 		return err
 	default:
 		defer unix.Close(counters)
-		v.counters = livefs.Serve(device, v.server.Counters())
+		v.counters = livefs.ServeFiles(device, v.server.Counters())
 	}
 	return l.hosts.ShowVerbs(v.host, libraries, counters)
 }

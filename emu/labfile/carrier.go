@@ -30,7 +30,7 @@ type NDPFlows struct {
 // CarrierForm is what carries flows: a word, or a mapping with settings.
 type CarrierForm struct{ Value Carrier }
 
-func (f *CarrierForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *CarrierForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	switch text, scalar := yamlfile.ScalarText(n); {
 	case !scalar:
 		r.Read(&f.Value, n, what)
@@ -47,8 +47,8 @@ func (f *CarrierForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 }
 
-func (CarrierForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("rdma", "tcp", "ndp", "udp"), m.Of(reflect.TypeFor[Carrier]())}}
+func (CarrierForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema("rdma", "tcp", "ndp", "udp"), m.SchemaOf(reflect.TypeFor[Carrier]())}}
 }
 
 // Carrier is the carrier of flows, with its settings: one of the fields is set.

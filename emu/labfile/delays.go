@@ -21,11 +21,11 @@ type Delays struct {
 func (d *Delays) byName() any { d.Preset = new(DelaysPreset); return d.Preset }
 
 // Join returns d with missing keys taken from base. A preset sets all of them.
-func (d *Delays) join(r *yamlfile.Reader, base *Delays) *Delays {
+func (d *Delays) joinBase(r *yamlfile.Reader, base *Delays) *Delays {
 	if d.Preset != nil {
 		return d
 	}
-	return under(r, d, base)
+	return joinUnder(r, d, base)
 }
 
 // Times returns the delays, which are all zero if d is nil.
@@ -36,9 +36,9 @@ func (d *Delays) Times() (out nicemu.Delays) {
 	if d.Preset != nil {
 		out = delaysPresets[*d.Preset]
 	}
-	set((*Delay)(&out.Doorbell), d.Doorbell)
-	set((*Delay)(&out.DMA), d.DMA)
-	set((*Delay)(&out.Completion), d.Completion)
+	setFrom((*Delay)(&out.Doorbell), d.Doorbell)
+	setFrom((*Delay)(&out.DMA), d.DMA)
+	setFrom((*Delay)(&out.Completion), d.Completion)
 	return out
 }
 
@@ -55,8 +55,8 @@ func (d *Delay) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Delay) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Text(yamlfile.TimeForm)
+func (Delay) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.TextSchema(yamlfile.TimeForm)
 }
 
 // DelaysPreset is a NIC with known delays.
@@ -70,6 +70,6 @@ var (
 // UnmarshalText reads a name.
 func (p *DelaysPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, delaysPresetNames) }
 
-func (DelaysPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(delaysPresetNames...)
+func (DelaysPreset) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(delaysPresetNames...)
 }

@@ -24,10 +24,10 @@ func Parse(filename string, src []byte) (*Document, error) {
 	return &Document{r, root}, nil
 }
 
-// Adopt returns a lab that is a value in another file; errors refer to that file.
-func Adopt(filename string, lab yamlfile.Value) *Document {
+// AdoptValue returns a lab that is a value in another file; errors refer to that file.
+func AdoptValue(filename string, lab yamlfile.Value) *Document {
 	r := newReader(filename, nil)
-	return &Document{r, r.Adopt(lab)}
+	return &Document{r, r.AdoptValue(lab)}
 }
 
 // Patch is a change to a lab file before it is read: see yamlfile.Reader.Patch.
@@ -37,17 +37,17 @@ type Patch struct {
 	At    yamlfile.Value // what errors about the path refer to
 }
 
-// Patch applies patches in order. An error in a patch refers to the file that the patch
+// ApplyPatches applies patches in order. An error in a patch refers to the file that the patch
 // is in.
-func (d *Document) Patch(patches []Patch) error {
+func (d *Document) ApplyPatches(patches []Patch) error {
 	for i := range patches {
-		d.Reader.Patch(d.root, patches[i].Path, patches[i].Value, patches[i].At)
+		d.Reader.PatchValue(d.root, patches[i].Path, patches[i].Value, patches[i].At)
 	}
 	return d.Reader.Err()
 }
 
-// Lab reads the document. The error lists everything that cannot be read.
-func (d *Document) Lab() (*Lab, error) {
+// ReadLab reads the document. The error lists everything that cannot be read.
+func (d *Document) ReadLab() (*Lab, error) {
 	var lab Lab
 	d.Reader.Read(&lab, d.root, "the file")
 	if err := d.Reader.Err(); err != nil {
@@ -60,7 +60,7 @@ func (d *Document) Lab() (*Lab, error) {
 // the texts that the lab names have been read (TextFile.Read). It fails if it is longer
 // than a lab file may be.
 func (d *Document) Text() (string, error) {
-	text := d.Reader.Canonical(d.root)
+	text := d.Reader.WriteCanonical(d.root)
 	if yamlfile.TooLong(text) {
 		d.Reader.FailAt(d.root, "files named by a lab become part of it, so that it can run elsewhere: use shorter ones", "the lab and its files exceed the size limit of a lab file")
 		return "", d.Reader.Err()

@@ -15,7 +15,7 @@ import (
 // its arguments, or either of them under run with further settings.
 type ExecForm struct{ Value Exec }
 
-func (f *ExecForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *ExecForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	_, isText := yamlfile.ScalarText(n)
 	_, isList := n.(*ast.SequenceNode)
 	if isText || isList {
@@ -25,9 +25,9 @@ func (f *ExecForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.Value, n, what)
 }
 
-func (ExecForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	run := CommandLine{}.Schema(m)
-	return &jsonschema.Schema{OneOf: append(run.OneOf, m.Of(reflect.TypeFor[Exec]()))}
+func (ExecForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	run := CommandLine{}.MakeSchema(m)
+	return &jsonschema.Schema{OneOf: append(run.OneOf, m.SchemaOf(reflect.TypeFor[Exec]()))}
 }
 
 // Exec is a command with further settings.
@@ -61,7 +61,9 @@ func (p *TCPPort) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (TCPPort) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, 1<<16-1) }
+func (TCPPort) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, 1<<16-1)
+}
 
 // CommandLine is a program and its arguments.
 type CommandLine struct {
@@ -72,13 +74,13 @@ type CommandLine struct {
 // shell runs a command that is a string.
 const shell = "/bin/sh"
 
-func (c *CommandLine) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (c *CommandLine) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, ok := yamlfile.ScalarText(n); ok {
 		c.Argv, c.Text = []string{shell, "-c", text}, strings.TrimSpace(text)
 		return
 	}
 	if _, ok := n.(*ast.SequenceNode); !ok {
-		r.Wrong(n, what, "text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
+		r.ReportKind(n, what, "text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
 		return
 	}
 	var list []yamlfile.Scalar
@@ -89,8 +91,8 @@ func (c *CommandLine) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	c.Text = strings.Join(c.Argv, " ")
 }
 
-func (CommandLine) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	one := m.Of(reflect.TypeFor[yamlfile.Scalar]())
-	least := uint64(1)
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: one, MinItems: &least}}}
+func (CommandLine) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	one := m.SchemaOf(reflect.TypeFor[yamlfile.Scalar]())
+	minItems := uint64(1)
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: one, MinItems: &minItems}}}
 }

@@ -51,8 +51,8 @@ type Engine struct {
 	IO       IO          `yaml:"io,omitempty" jsonschema_description:"how devices of hosts without offload are read and written: io_uring where the kernel allows it, io_uring only, or read and write; default auto"`
 }
 
-// Moved returns keys that existed in earlier versions.
-func (Engine) Moved() map[string]string {
+// MovedKeys returns keys that existed in earlier versions.
+func (Engine) MovedKeys() map[string]string {
 	return map[string]string{"shards": "it no longer exists: leave it out (weft sim --workers 2 and weft up --workers 2 run a lab with two threads)"}
 }
 
@@ -174,8 +174,8 @@ type Queue struct {
 	Mark  *Mark        `yaml:"mark,omitempty" jsonschema_description:"marking of packets (ECN), switches only; default none"`
 }
 
-// Over returns q with missing keys taken from base.
-func (q Queue) Over(base Queue) Queue {
+// MergeOver returns q with missing keys taken from base.
+func (q Queue) MergeOver(base Queue) Queue {
 	if q.Limit == nil {
 		q.Limit = base.Limit
 	}

@@ -36,7 +36,7 @@ func (s *TableSize) UnmarshalText(b []byte) error {
 }
 
 func (TableSize) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(1, maxTableSize)
+	return yamlfile.IntegerSchema(1, maxTableSize)
 }
 
 func (f *Learning) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -52,7 +52,7 @@ func (f *Learning) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 }
 
 func (Learning) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("on", "off"), m.Of(reflect.TypeFor[MACTable]())}}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema("on", "off"), m.SchemaOf(reflect.TypeFor[MACTable]())}}
 }
 
 // Join returns the settings of a switch with missing keys taken from those of its kind. Either
@@ -64,7 +64,7 @@ func (f *Learning) Join(r *yamlfile.Reader, kind *Learning) *Learning {
 		}
 		return f
 	}
-	joined := &Learning{MACTable: *under(r, &f.MACTable, &kind.MACTable)}
+	joined := &Learning{MACTable: *joinUnder(r, &f.MACTable, &kind.MACTable)}
 	r.SetPlace(joined, r.Place(f))
 	return joined
 }

@@ -28,7 +28,7 @@ type NICForm struct {
 	Value       NIC
 }
 
-func (f *NICForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *NICForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	switch text, scalar := yamlfile.ScalarText(n); {
 	case !scalar:
 		r.Read(&f.Value, n, what)
@@ -41,13 +41,13 @@ func (f *NICForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 }
 
-func (NICForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("roce", "none"), m.Of(reflect.TypeFor[NIC]())}}
+func (NICForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema("roce", "none"), m.SchemaOf(reflect.TypeFor[NIC]())}}
 }
 
-// Over merges the settings of a node's f and its kind's base, and returns nil
+// MergeOver merges the settings of a node's f and its kind's base, and returns nil
 // if there is no NIC. Either may be nil.
-func (f *NICForm) Over(r *yamlfile.Reader, base *NICForm) *NIC {
+func (f *NICForm) MergeOver(r *yamlfile.Reader, base *NICForm) *NIC {
 	if f == nil {
 		f, base = base, nil
 	}
@@ -59,7 +59,7 @@ func (f *NICForm) Over(r *yamlfile.Reader, base *NICForm) *NIC {
 	case base == nil:
 		return &f.Value
 	}
-	return f.Value.join(r, &base.Value)
+	return f.Value.joinBase(r, &base.Value)
 }
 
 // NIC holds the settings of an RDMA NIC.
@@ -82,19 +82,19 @@ type NIC struct {
 }
 
 // Join returns f with missing keys taken from base.
-func (f *NIC) join(r *yamlfile.Reader, base *NIC) *NIC {
-	joined := under(r, f, base)
-	joined.Control = f.Control.Join(r, base.Control)
-	joined.Recovery = f.Recovery.Join(r, base.Recovery)
-	joined.Delays = underNone(r, f.Delays, base.Delays, func(a, b *Delays) *Delays { return a.join(r, b) })
-	joined.RateLimiter = underNone(r, f.RateLimiter, base.RateLimiter, func(a, b *RateLimiter) *RateLimiter { return a.join(r, b) })
-	joined.Layer = f.Layer.Join(r, base.Layer)
-	joined.Limits = under(r, f.Limits, base.Limits)
+func (f *NIC) joinBase(r *yamlfile.Reader, base *NIC) *NIC {
+	joined := joinUnder(r, f, base)
+	joined.Control = f.Control.JoinChoice(r, base.Control)
+	joined.Recovery = f.Recovery.JoinChoice(r, base.Recovery)
+	joined.Delays = underNone(r, f.Delays, base.Delays, func(a, b *Delays) *Delays { return a.joinBase(r, b) })
+	joined.RateLimiter = underNone(r, f.RateLimiter, base.RateLimiter, func(a, b *RateLimiter) *RateLimiter { return a.joinBase(r, b) })
+	joined.Layer = f.Layer.JoinChoice(r, base.Layer)
+	joined.Limits = joinUnder(r, f.Limits, base.Limits)
 	return joined
 }
 
-// Moved returns hints for keys that belong elsewhere in the file.
-func (NIC) Moved() map[string]string {
+// MovedKeys returns hints for keys that belong elsewhere in the file.
+func (NIC) MovedKeys() map[string]string {
 	hint := "write the settings of a rate control under its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
 	hints := map[string]string{"preset": hint}
 	for _, name := range cc.Methods.Names() {
@@ -136,8 +136,8 @@ func (l *Limit) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Limit) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(0, math.MaxInt32)
+func (Limit) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(0, math.MaxInt32)
 }
 
 // Atomics says whether a device has atomic operations.
@@ -152,7 +152,9 @@ func (a *Atomics) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (Atomics) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum("on", "off") }
+func (Atomics) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema("on", "off")
+}
 
 // PathMTU is a path MTU. As for a link's MTU, the unit may be left out.
 type PathMTU qp.MTU
@@ -170,7 +172,7 @@ func (m *PathMTU) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q must be one of 256, 512, 1024, 2048, 4096", b)
 }
 
-func (PathMTU) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+func (PathMTU) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	s := &jsonschema.Schema{}
 	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
 		s.Enum = append(s.Enum, mtu.Bytes(), strconv.Itoa(mtu.Bytes())+"B")
@@ -191,8 +193,8 @@ func (p *PSNInterval) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (PSNInterval) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(0, maxInterval)
+func (PSNInterval) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(0, maxInterval)
 }
 
 // AckTimeout is the code of a local ACK timeout.
@@ -219,8 +221,8 @@ func (t *AckTimeout) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (AckTimeout) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Text(yamlfile.TimeForm), {Const: "none"}}}
+func (AckTimeout) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.TextSchema(yamlfile.TimeForm), {Const: "none"}}}
 }
 
 // Retries is the retry count of a queue pair.
@@ -236,8 +238,8 @@ func (n *Retries) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Retries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(0, MaxRetries)
+func (Retries) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(0, MaxRetries)
 }
 
 // RNRRetries is how often a queue pair retries after an RNR NAK; 7 means no
@@ -258,8 +260,8 @@ func (n *RNRRetries) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (RNRRetries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(0, MaxRetries), {Const: "unlimited"}}}
+func (RNRRetries) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.IntegerSchema(0, MaxRetries), {Const: "unlimited"}}}
 }
 
 // RNRTimer is the code of the wait that an RNR NAK asks for.
@@ -280,6 +282,6 @@ func (t *RNRTimer) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (RNRTimer) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Text(yamlfile.TimeForm)
+func (RNRTimer) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.TextSchema(yamlfile.TimeForm)
 }

@@ -20,7 +20,7 @@ type OrNone[T any] struct {
 // name of the preset and returns a pointer to it.
 type preset interface{ byName() any }
 
-func (o *OrNone[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (o *OrNone[T]) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	text, scalar := yamlfile.ScalarText(n)
 	if scalar && text == "none" {
 		o.none = true
@@ -33,10 +33,10 @@ func (o *OrNone[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&o.Value, n, what)
 }
 
-func (o OrNone[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	forms := []*jsonschema.Schema{{Const: "none"}, m.Of(reflect.TypeFor[T]())}
+func (o OrNone[T]) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	forms := []*jsonschema.Schema{{Const: "none"}, m.SchemaOf(reflect.TypeFor[T]())}
 	if p, ok := any(&o.Value).(preset); ok {
-		forms = append(forms, m.Of(reflect.TypeOf(p.byName()).Elem()))
+		forms = append(forms, m.SchemaOf(reflect.TypeOf(p.byName()).Elem()))
 	}
 	return &jsonschema.Schema{OneOf: forms}
 }
@@ -49,8 +49,8 @@ func (o *OrNone[T]) Settings() *T {
 	return &o.Value
 }
 
-// under returns top with missing keys taken from base. Either may be nil.
-func under[T any](r *yamlfile.Reader, top, base *T) *T {
+// joinUnder returns top with missing keys taken from base. Either may be nil.
+func joinUnder[T any](r *yamlfile.Reader, top, base *T) *T {
 	if top == nil || base == nil {
 		if top == nil {
 			top = base

@@ -115,6 +115,6 @@ var operationNames = []string{"all-reduce", "reduce-scatter", "all-gather", "all
 // UnmarshalText reads one of operationNames.
 func (o *Operation) UnmarshalText(b []byte) error { return unmarshalName(o, b, operationNames) }
 
-func (Operation) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(operationNames...)
+func (Operation) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(operationNames...)
 }

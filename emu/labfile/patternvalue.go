@@ -22,7 +22,9 @@ func (c *Amount) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Amount) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxCount) }
+func (Amount) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, maxCount)
+}
 
 // LawForm is a law of times: a word, or a mapping with its parameter.
 type LawForm struct {
@@ -33,7 +35,7 @@ type LawForm struct {
 // lawWords are the laws without a parameter. The first two are the same.
 var lawWords = []string{"poisson", "exponential", "constant"}
 
-func (f *LawForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *LawForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	text, scalar := yamlfile.ScalarText(n)
 	if !scalar {
 		r.Read(&f.Value, n, what)
@@ -48,8 +50,8 @@ func (f *LawForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.FailAt(n, "distributions with a parameter are {lognormal: 1.5} and {weibull: 0.7}", "%s: %q must be one of poisson, exponential, constant", what, text)
 }
 
-func (LawForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(lawWords...), m.Of(reflect.TypeFor[Law]())}}
+func (LawForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema(lawWords...), m.SchemaOf(reflect.TypeFor[Law]())}}
 }
 
 // Law is a law of times with a parameter: one of the fields is set.
@@ -67,7 +69,7 @@ type DestinationsForm struct {
 
 var destinationWords = []string{"random", "permutation"}
 
-func (f *DestinationsForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *DestinationsForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	text, scalar := yamlfile.ScalarText(n)
 	switch {
 	case !scalar:
@@ -79,8 +81,8 @@ func (f *DestinationsForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 }
 
-func (DestinationsForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(destinationWords...), m.Of(reflect.TypeFor[Destinations]())}}
+func (DestinationsForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema(destinationWords...), m.SchemaOf(reflect.TypeFor[Destinations]())}}
 }
 
 // Destinations is where flows go, beyond what a word can say: one of the fields is set.
@@ -97,7 +99,7 @@ type FileOr[T any] struct {
 	Value T
 }
 
-func (f *FileOr[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *FileOr[T]) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if _, scalar := yamlfile.ScalarText(n); scalar {
 		r.Read(&f.File, n, what)
 		return
@@ -105,8 +107,8 @@ func (f *FileOr[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.Value, n, what)
 }
 
-func (FileOr[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[T]())}}
+func (FileOr[T]) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.SchemaOf(reflect.TypeFor[T]())}}
 }
 
 // MatrixForm is rows of numbers, or a file that contains them.

@@ -87,27 +87,27 @@ type Trim struct {
 
 func (t *Trim) byName() any { t.Preset = new(TrimPreset); return t.Preset }
 
-// Join returns a switch's settings with missing keys taken from base.
-func (f Switch) Join(r *yamlfile.Reader, base Switch) Switch {
-	joined := under(r, &f, &base)
-	joined.Buffer = underNone(r, f.Buffer, base.Buffer, func(a, b *Buffer) *Buffer { return under(r, a, b) })
-	joined.Pause = underNone(r, f.Pause, base.Pause, func(a, b *PFC) *PFC { return a.join(r, b) })
+// JoinBase returns a switch's settings with missing keys taken from base.
+func (f Switch) JoinBase(r *yamlfile.Reader, base Switch) Switch {
+	joined := joinUnder(r, &f, &base)
+	joined.Buffer = underNone(r, f.Buffer, base.Buffer, func(a, b *Buffer) *Buffer { return joinUnder(r, a, b) })
+	joined.Pause = underNone(r, f.Pause, base.Pause, func(a, b *PFC) *PFC { return a.joinBase(r, b) })
 	return *joined
 }
 
-// Join returns a class with missing keys taken from base.
-func (f Class) Join(r *yamlfile.Reader, base Class) Class {
-	joined := under(r, &f, &base)
-	joined.Ingress = under(r, f.Ingress, base.Ingress)
-	joined.PFC = underNone(r, f.PFC, base.PFC, func(a, b *PFC) *PFC { return a.join(r, b) })
-	joined.Credits = underNone(r, f.Credits, base.Credits, func(a, b *Credits) *Credits { return under(r, a, b) })
-	joined.Trim = underNone(r, f.Trim, base.Trim, func(a, b *Trim) *Trim { return under(r, a, b) })
+// JoinBase returns a class with missing keys taken from base.
+func (f Class) JoinBase(r *yamlfile.Reader, base Class) Class {
+	joined := joinUnder(r, &f, &base)
+	joined.Ingress = joinUnder(r, f.Ingress, base.Ingress)
+	joined.PFC = underNone(r, f.PFC, base.PFC, func(a, b *PFC) *PFC { return a.joinBase(r, b) })
+	joined.Credits = underNone(r, f.Credits, base.Credits, func(a, b *Credits) *Credits { return joinUnder(r, a, b) })
+	joined.Trim = underNone(r, f.Trim, base.Trim, func(a, b *Trim) *Trim { return joinUnder(r, a, b) })
 	return *joined
 }
 
-func (f *PFC) join(r *yamlfile.Reader, base *PFC) *PFC {
-	joined := under(r, f, base)
-	joined.Watchdog = under(r, f.Watchdog, base.Watchdog)
+func (f *PFC) joinBase(r *yamlfile.Reader, base *PFC) *PFC {
+	joined := joinUnder(r, f, base)
+	joined.Watchdog = joinUnder(r, f.Watchdog, base.Watchdog)
 	// The two forms of a threshold exclude each other: if the node sets one,
 	// the kind's setting of the other is discarded.
 	switch {

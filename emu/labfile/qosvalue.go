@@ -22,31 +22,31 @@ func (a *Alpha) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Alpha) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return alphaSchema() }
+func (Alpha) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema { return alphaSchema() }
 
 func alphaSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 		{Type: "number", ExclusiveMinimum: "0", Maximum: "1000"},
-		yamlfile.Text(`^(none|(` + yamlfile.NumberForm + `) */ *(` + yamlfile.NumberForm + `))$`),
+		yamlfile.TextSchema(`^(none|(` + yamlfile.NumberForm + `) */ *(` + yamlfile.NumberForm + `))$`),
 	}}
 }
 
 // Range is the numbers from low to high.
 type Range struct{ Low, High uint8 }
 
-// read reads "26" or "24-31", with numbers up to most.
-func (s *Range) read(b []byte, most int) error {
+// parseRange reads "26" or "24-31", with numbers up to most.
+func (s *Range) parseRange(b []byte, maxValue int) error {
 	first, last, ranged := strings.Cut(string(b), "-")
 	if !ranged {
 		last = first
 	}
-	low, err := yamlfile.ParseInt([]byte(strings.TrimSpace(first)), 0, most)
+	low, err := yamlfile.ParseInt([]byte(strings.TrimSpace(first)), 0, maxValue)
 	if err != nil {
-		return fmt.Errorf("%q is neither a number from 0 to %d nor a range of them, such as 2-%d", b, most, min(most, 31))
+		return fmt.Errorf("%q is neither a number from 0 to %d nor a range of them, such as 2-%d", b, maxValue, min(maxValue, 31))
 	}
-	high, err := yamlfile.ParseInt([]byte(strings.TrimSpace(last)), low, most)
+	high, err := yamlfile.ParseInt([]byte(strings.TrimSpace(last)), low, maxValue)
 	if err != nil {
-		return fmt.Errorf("%q is not a range: write the smaller number first, and at most %d", b, most)
+		return fmt.Errorf("%q is not a range: write the smaller number first, and at most %d", b, maxValue)
 	}
 	*s = Range{uint8(low), uint8(high)}
 	return nil
@@ -56,20 +56,20 @@ func (s *Range) read(b []byte, most int) error {
 type DSCPRange struct{ Range }
 
 // UnmarshalText reads "26" or "24-31".
-func (d *DSCPRange) UnmarshalText(b []byte) error { return d.read(b, 63) }
+func (d *DSCPRange) UnmarshalText(b []byte) error { return d.parseRange(b, 63) }
 
-func (DSCPRange) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(63) }
+func (DSCPRange) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(63) }
 
 // PCPRange is a range of priority code points of 802.1Q tags.
 type PCPRange struct{ Range }
 
 // UnmarshalText reads "3" or "4-7".
-func (p *PCPRange) UnmarshalText(b []byte) error { return p.read(b, 7) }
+func (p *PCPRange) UnmarshalText(b []byte) error { return p.parseRange(b, 7) }
 
-func (PCPRange) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(7) }
+func (PCPRange) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(7) }
 
-func spanSchema(most int) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(0, most), yamlfile.Text(`^[0-9]+ *- *[0-9]+$`)}}
+func spanSchema(maxValue int) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.IntegerSchema(0, maxValue), yamlfile.TextSchema(`^[0-9]+ *- *[0-9]+$`)}}
 }
 
 // Priority is the priority of a class.
@@ -82,8 +82,8 @@ func (p *Priority) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Priority) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(0, class.Count-1)
+func (Priority) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(0, class.Count-1)
 }
 
 // MaxWeight bounds the weights of classes and of ports in routes.
@@ -99,7 +99,9 @@ func (w *Weight) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Weight) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, MaxWeight) }
+func (Weight) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, MaxWeight)
+}
 
 // Order is the order in which the packets of a class leave.
 type Order uint8
@@ -115,7 +117,9 @@ var orderNames = []string{"fifo", "fair"}
 // UnmarshalText reads fifo or fair.
 func (o *Order) UnmarshalText(b []byte) error { return unmarshalName(o, b, orderNames) }
 
-func (Order) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(orderNames...) }
+func (Order) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(orderNames...)
+}
 
 // Quanta is a pause time in quanta.
 type Quanta uint16
@@ -127,8 +131,8 @@ func (q *Quanta) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (Quanta) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(1, math.MaxUint16)
+func (Quanta) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, math.MaxUint16)
 }
 
 // BufferPreset is a known buffer configuration.
@@ -146,8 +150,8 @@ var bufferPresetNames = []string{"hpcc", "broadcom", "per-port"}
 // UnmarshalText reads the name that a lab file uses.
 func (p *BufferPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, bufferPresetNames) }
 
-func (BufferPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(bufferPresetNames...)
+func (BufferPreset) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(bufferPresetNames...)
 }
 
 // TrimPreset is a known method of trimming.
@@ -164,6 +168,6 @@ var trimPresetNames = []string{"uec", "ndp"}
 // UnmarshalText reads the name that a lab file uses.
 func (p *TrimPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, trimPresetNames) }
 
-func (TrimPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(trimPresetNames...)
+func (TrimPreset) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(trimPresetNames...)
 }

@@ -22,11 +22,11 @@ type RateLimiter struct {
 func (f *RateLimiter) byName() any { f.Preset = new(RateLimiterPreset); return f.Preset }
 
 // Join returns f with missing keys taken from base. A preset sets all of them.
-func (f *RateLimiter) join(r *yamlfile.Reader, base *RateLimiter) *RateLimiter {
+func (f *RateLimiter) joinBase(r *yamlfile.Reader, base *RateLimiter) *RateLimiter {
 	if f.Preset != nil {
 		return f
 	}
-	return under(r, f, base)
+	return joinUnder(r, f, base)
 }
 
 // Limiter returns the rate limiters. If f is nil, each queue pair has one without lag.
@@ -37,10 +37,10 @@ func (f *RateLimiter) Limiter() (out nicemu.RateLimiter) {
 	if f.Preset != nil {
 		out = rateLimiterPresets[*f.Preset]
 	}
-	set((*Limiters)(&out.Limiters), f.Limiters)
-	set((*LimiterLag)(&out.Lag), f.Lag)
-	set(&out.Min, f.Min)
-	set(&out.Max, f.Max)
+	setFrom((*Limiters)(&out.Limiters), f.Limiters)
+	setFrom((*LimiterLag)(&out.Lag), f.Lag)
+	setFrom(&out.Min, f.Min)
+	setFrom(&out.Max, f.Max)
 	return out
 }
 
@@ -57,7 +57,7 @@ func (n *Limiters) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (Limiters) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+func (Limiters) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Minimum: "0", Maximum: "16777216"}
 }
 
@@ -73,8 +73,8 @@ func (n *LimiterLag) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (LimiterLag) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Text(yamlfile.BytesForm)
+func (LimiterLag) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.TextSchema(yamlfile.BytesForm)
 }
 
 // RateLimiterPreset is a NIC with known rate limiters.
@@ -90,6 +90,6 @@ func (p *RateLimiterPreset) UnmarshalText(b []byte) error {
 	return unmarshalName(p, b, rateLimiterPresetNames)
 }
 
-func (RateLimiterPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(rateLimiterPresetNames...)
+func (RateLimiterPreset) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(rateLimiterPresetNames...)
 }

@@ -22,7 +22,7 @@ type RerouteTime struct {
 	After units.Time `yaml:"after" jsonschema_description:"time from a link's change until all switches have new tables"`
 }
 
-func (f *Reroute) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *Reroute) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, ok := yamlfile.ScalarText(n); ok && text == "never" {
 		f.Never = true
 		return
@@ -30,8 +30,8 @@ func (f *Reroute) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.RerouteTime, n, what)
 }
 
-func (Reroute) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "never"}, m.Of(reflect.TypeFor[RerouteTime]())}}
+func (Reroute) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "never"}, m.SchemaOf(reflect.TypeFor[RerouteTime]())}}
 }
 
 // RouteStep is the next hop of a route: for a host, the address of a gateway;
@@ -50,11 +50,11 @@ type WeightedPort struct {
 // PortName is the name of a port, which is often a number.
 type PortName yamlfile.Scalar
 
-func (p *PortName) Decode(r *yamlfile.Reader, n ast.Node, what string) {
-	(*yamlfile.Scalar)(p).Decode(r, n, what)
+func (p *PortName) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
+	(*yamlfile.Scalar)(p).DecodeNode(r, n, what)
 }
 
-func (s *RouteStep) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (s *RouteStep) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	s.Weight = 1
 	if text, ok := yamlfile.ScalarText(n); ok {
 		s.Port, s.Plain = PortName(text), true
@@ -63,6 +63,6 @@ func (s *RouteStep) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&s.WeightedPort, n, what)
 }
 
-func (RouteStep) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[PortName]()), m.Of(reflect.TypeFor[WeightedPort]())}}
+func (RouteStep) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.SchemaOf(reflect.TypeFor[PortName]()), m.SchemaOf(reflect.TypeFor[WeightedPort]())}}
 }

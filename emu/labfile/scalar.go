@@ -95,7 +95,7 @@ func (d *PrivateDir) UnmarshalText(b []byte) error {
 }
 
 // setTo overrides *to with a setting of the file; from is nil if the file does not set it.
-func set[T any](to *T, from *T) {
+func setFrom[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}

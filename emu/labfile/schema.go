@@ -19,7 +19,7 @@ import (
 func Schema() ([]byte, error) {
 	return yamlfile.Schema("weft lab file", Lab{}, func(m *yamlfile.SchemaMaker, t reflect.Type) *jsonschema.Schema {
 		if t == reflect.TypeFor[cc.Choice]() {
-			return Control{}.Schema(m)
+			return Control{}.MakeSchema(m)
 		}
 		return scalarSchema(t)
 	})
@@ -42,51 +42,51 @@ const (
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[change.MTU]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(int(change.MinMTU), int(change.MaxMTU)), yamlfile.Text(mtuForm)}}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.IntegerSchema(int(change.MinMTU), int(change.MaxMTU)), yamlfile.TextSchema(mtuForm)}}
 	case reflect.TypeFor[change.Alpha]():
 		return alphaSchema()
 	case reflect.TypeFor[change.Weight]():
-		return yamlfile.Integer(1, change.MaxWeight)
+		return yamlfile.IntegerSchema(1, change.MaxWeight)
 	case reflect.TypeFor[links.Distribution]():
-		return yamlfile.Enum("uniform", "normal", "exponential", "pareto")
+		return yamlfile.EnumSchema("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[workload.Verb]():
-		return yamlfile.Enum(workload.VerbNames...)
+		return yamlfile.EnumSchema(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
-		return yamlfile.Enum("drop", "forward")
+		return yamlfile.EnumSchema("drop", "forward")
 	case reflect.TypeFor[links.State]():
-		return yamlfile.Enum("up", "down")
+		return yamlfile.EnumSchema("up", "down")
 	case reflect.TypeFor[Mode]():
-		return yamlfile.Enum(modeNames...)
+		return yamlfile.EnumSchema(modeNames...)
 	case reflect.TypeFor[Phases]():
-		return yamlfile.Enum(phasesNames...)
+		return yamlfile.EnumSchema(phasesNames...)
 	case reflect.TypeFor[links.Match]():
-		return yamlfile.Text(matchForm)
+		return yamlfile.TextSchema(matchForm)
 	case reflect.TypeFor[Address]():
-		return yamlfile.Text(addressForm)
+		return yamlfile.TextSchema(addressForm)
 	case reflect.TypeFor[NodeAddress]():
-		return yamlfile.Text(nodeForm)
+		return yamlfile.TextSchema(nodeForm)
 	case reflect.TypeFor[AutoAddress]():
-		return yamlfile.Enum("auto", "none")
+		return yamlfile.EnumSchema("auto", "none")
 	case reflect.TypeFor[Pool]():
-		return yamlfile.Text(poolForm)
+		return yamlfile.TextSchema(poolForm)
 	case reflect.TypeFor[Destination]():
-		return yamlfile.Text(routeForm)
+		return yamlfile.TextSchema(routeForm)
 	case reflect.TypeFor[Weight]():
-		return yamlfile.Integer(1, MaxWeight)
+		return yamlfile.IntegerSchema(1, MaxWeight)
 	case reflect.TypeFor[PortName]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer"}, yamlfile.Text(stepForm)}}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer"}, yamlfile.TextSchema(stepForm)}}
 	case reflect.TypeFor[MAC]():
-		return yamlfile.Text(macForm)
+		return yamlfile.TextSchema(macForm)
 	case reflect.TypeFor[Dilation]():
-		return yamlfile.Integer(1, MaxDilation)
+		return yamlfile.IntegerSchema(1, MaxDilation)
 	case reflect.TypeFor[Count]():
-		return yamlfile.Integer(1, MaxNodes)
+		return yamlfile.IntegerSchema(1, MaxNodes)
 	case reflect.TypeFor[Radix]():
-		s := yamlfile.Integer(2, maxRadix)
+		s := yamlfile.IntegerSchema(2, maxRadix)
 		s.MultipleOf = "2"
 		return s
 	case reflect.TypeFor[DSCP]():
-		return yamlfile.Integer(0, 63)
+		return yamlfile.IntegerSchema(0, 63)
 	case reflect.TypeFor[IPVersion]():
 		return &jsonschema.Schema{Enum: []any{4, 6}}
 	}

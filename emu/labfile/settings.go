@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/registry"
 )
 
-// required returns the keys of a type that a file must contain.
-func required(t reflect.Type) (keys []string) {
+// requiredKeys returns the keys of a type that a file must contain.
+func requiredKeys(t reflect.Type) (keys []string) {
 	for _, f := range yamlfile.FieldsOf(t) {
 		if f.Required {
 			keys = append(keys, f.Name)
@@ -22,9 +22,9 @@ func required(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// overlay copies the parameters of from that are set in the file to to, with their places. Both
+// overlaySettings copies the parameters of from that are set in the file to to, with their places. Both
 // are settings of one system.
-func overlay(r *yamlfile.Reader, to, from any) {
+func overlaySettings(r *yamlfile.Reader, to, from any) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, f := range yamlfile.FieldsOf(a.Type()) {
 		value := b.FieldByIndex(f.Index)
@@ -33,7 +33,7 @@ func overlay(r *yamlfile.Reader, to, from any) {
 			place := a.FieldByIndex(f.Index).Addr().Interface()
 			r.SetPlace(place, at)
 			if c, ok := place.(*cc.Choice); ok {
-				keepControl(r, c, ControlOf(r, value.Addr().Interface().(*cc.Choice)).Join(r, ControlOf(r, c)))
+				keepControl(r, c, ControlOf(r, value.Addr().Interface().(*cc.Choice)).JoinChoice(r, ControlOf(r, c)))
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func overlay(r *yamlfile.Reader, to, from any) {
 func readControl(r *yamlfile.Reader, c *cc.Choice, n ast.Node, what string) {
 	f := &Control{}
 	r.SetPlace(f, n)
-	f.Decode(r, n, what)
+	f.DecodeNode(r, n, what)
 	keepControl(r, c, f)
 }
 
@@ -54,7 +54,7 @@ func keepControl(r *yamlfile.Reader, c *cc.Choice, f *Control) { r.StoreWith(c, 
 
 // ControlOf returns what keepControl stored, or nil.
 func ControlOf(r *yamlfile.Reader, c *cc.Choice) *Control {
-	f, _ := r.Kept(c).(*Control)
+	f, _ := r.StoredWith(c).(*Control)
 	return f
 }
 
@@ -72,17 +72,17 @@ func ReportSettings(r *yamlfile.Reader, name string, settings any, err error, pl
 		var bad *registry.RangeError
 		var unfit *registry.UnfitError
 		if errors.As(err, &bad) {
-			r.Fail(r.Some(append([]any{parameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
+			r.ReportFault(r.FirstSet(append([]any{findParameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
 		} else if errors.As(err, &unfit) {
-			r.Fail(r.Some(append([]any{parameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
+			r.ReportFault(r.FirstSet(append([]any{findParameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
 		} else {
-			r.Fail(r.Some(places...), "", "%s: %v", name, err)
+			r.ReportFault(r.FirstSet(places...), "", "%s: %v", name, err)
 		}
 	}
 }
 
-// parameter returns a pointer to the parameter of settings with the given key.
-func parameter(settings any, key string) any {
+// findParameter returns a pointer to the parameter of settings with the given key.
+func findParameter(settings any, key string) any {
 	v := reflect.ValueOf(settings).Elem()
 	for _, f := range yamlfile.FieldsOf(v.Type()) {
 		if f.Name != key {
@@ -96,5 +96,5 @@ func parameter(settings any, key string) any {
 	return nil
 }
 
-// blank returns settings of the same type with nothing set.
-func blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }
+// blankSettings returns settings of the same type with nothing set.
+func blankSettings(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }

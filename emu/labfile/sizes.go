@@ -21,7 +21,7 @@ type SizesForm struct {
 	Value Sizes
 }
 
-func (f *SizesForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *SizesForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, scalar := yamlfile.ScalarText(n); scalar {
 		f.Known = readSizes(r, n, what, text)
 		return
@@ -37,7 +37,7 @@ func readSizes(r *yamlfile.Reader, n ast.Node, what, text string) sizes.Dist {
 		}
 		return sizes.Fixed(b)
 	}
-	if d, err := sizes.Named(text); err == nil {
+	if d, err := sizes.FindNamed(text); err == nil {
 		return d
 	}
 	r.FailAt(n, suggest.Hint(text, "known are", sizeNames()), "%s: %q is neither a size such as 10KB nor the name of a distribution", what, text)
@@ -51,8 +51,8 @@ func sizeNames() (names []string) {
 	return names
 }
 
-func (SizesForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[units.Bytes]()), yamlfile.Enum(sizeNames()...), m.Of(reflect.TypeFor[Sizes]())}}
+func (SizesForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.SchemaOf(reflect.TypeFor[units.Bytes]()), yamlfile.EnumSchema(sizeNames()...), m.SchemaOf(reflect.TypeFor[Sizes]())}}
 }
 
 // LawSizes is a distribution given by its law or its points.
@@ -91,7 +91,7 @@ type PartSizesForm struct {
 	Value PartSizes
 }
 
-func (f *PartSizesForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *PartSizesForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, scalar := yamlfile.ScalarText(n); scalar {
 		f.Known = readSizes(r, n, what, text)
 		return
@@ -99,8 +99,8 @@ func (f *PartSizesForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.Value, n, what)
 }
 
-func (PartSizesForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[units.Bytes]()), yamlfile.Enum(sizeNames()...), m.Of(reflect.TypeFor[PartSizes]())}}
+func (PartSizesForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.SchemaOf(reflect.TypeFor[units.Bytes]()), yamlfile.EnumSchema(sizeNames()...), m.SchemaOf(reflect.TypeFor[PartSizes]())}}
 }
 
 // PartSizes is Sizes without a mix.
@@ -118,7 +118,7 @@ type CDFPoint struct {
 	UpTo Percent
 }
 
-func (p *CDFPoint) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (p *CDFPoint) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok || len(list.Values) != 2 {
 		r.FailAt(n, "write for example [10KB, 15%]", "a point must be a size and a percentage")
@@ -128,10 +128,10 @@ func (p *CDFPoint) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&p.UpTo, list.Values[1], "the percentage of a point")
 }
 
-func (CDFPoint) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+func (CDFPoint) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	two := uint64(2)
 	return &jsonschema.Schema{Type: "array", MinItems: &two, MaxItems: &two,
-		PrefixItems: []*jsonschema.Schema{m.Of(reflect.TypeFor[units.Bytes]()), m.Of(reflect.TypeFor[Percent]())}}
+		PrefixItems: []*jsonschema.Schema{m.SchemaOf(reflect.TypeFor[units.Bytes]()), m.SchemaOf(reflect.TypeFor[Percent]())}}
 }
 
 // Percent is a percentage from 0 to 100.
@@ -147,6 +147,6 @@ func (p *Percent) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (Percent) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0", Maximum: "100"}, yamlfile.Text(`^(` + yamlfile.NumberForm + `) *%$`)}}
+func (Percent) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0", Maximum: "100"}, yamlfile.TextSchema(`^(` + yamlfile.NumberForm + `) *%$`)}}
 }

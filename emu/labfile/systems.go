@@ -21,9 +21,9 @@ type kinds struct {
 	find     func(name string) (system, error)
 }
 
-// registered returns the systems of a registry; describe returns what a file needs to know
+// registeredKinds returns the systems of a registry; describe returns what a file needs to know
 // about one.
-func registered[K any](r *registry.Registry[K], example string, optional bool, describe func(K) system) kinds {
+func registeredKinds[K any](r *registry.Registry[K], example string, optional bool, describe func(K) system) kinds {
 	return kinds{r.OneOf(), example, r.Names, optional, func(name string) (system, error) {
 		k, err := r.Find(name)
 		if err != nil {
@@ -53,7 +53,7 @@ func withPresets[S any](summary string, presets []string, settings func(preset s
 	if presets != nil {
 		first = presets[0]
 	}
-	return system{summary: summary, presets: presets, blank: func() any { return blank(settings(first, units.Gbps)) }}
+	return system{summary: summary, presets: presets, blank: func() any { return blankSettings(settings(first, units.Gbps)) }}
 }
 
 // The values of the keys cc, recovery, layer, edge, mark and forwarding.
@@ -75,32 +75,32 @@ type (
 	forwarders struct{}
 )
 
-func (controls) kinds() kinds {
-	return registered(cc.Methods, "cc: dcqcn, or cc: {dcqcn: {preset: paper}}", true, func(m cc.Method) system {
+func (controls) knownKinds() kinds {
+	return registeredKinds(cc.Methods, "cc: dcqcn, or cc: {dcqcn: {preset: paper}}", true, func(m cc.Method) system {
 		return withPresets(m.Summary, m.Presets, m.Preset)
 	})
 }
 
-func (recoveries) kinds() kinds {
-	return registered(transport.Recoveries, "recovery: "+transport.DefaultRecovery, false, func(k transport.RecoveryKind) system {
+func (recoveries) knownKinds() kinds {
+	return registeredKinds(transport.Recoveries, "recovery: "+transport.DefaultRecovery, false, func(k transport.RecoveryKind) system {
 		return withPresets(k.Summary, k.Presets, k.Settings)
 	})
 }
 
-func (layers) kinds() kinds {
-	return registered(nicemu.Layers, "layer: rogue", true, func(k nicemu.LayerKind) system {
+func (layers) knownKinds() kinds {
+	return registeredKinds(nicemu.Layers, "layer: rogue", true, func(k nicemu.LayerKind) system {
 		return withPresets(k.Summary, k.Presets, k.Settings)
 	})
 }
 
-func (edges) kinds() kinds {
-	return registered(edge.Services, "edge: {limit: {rate: 100Mbps}}", true, func(k edge.Kind) system {
+func (edges) knownKinds() kinds {
+	return registeredKinds(edge.Services, "edge: {limit: {rate: 100Mbps}}", true, func(k edge.Kind) system {
 		return withPresets(k.Summary, k.Presets, k.Settings)
 	})
 }
 
-func (points) kinds() kinds {
-	return registered(congestion.Points, "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}", true, func(k congestion.Kind) system {
+func (points) knownKinds() kinds {
+	return registeredKinds(congestion.Points, "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}", true, func(k congestion.Kind) system {
 		s := withPresets(k.Summary, k.Presets, k.Settings)
 		if !k.ByRate {
 			s.check = func(preset string, set func(any)) error {
@@ -113,11 +113,11 @@ func (points) kinds() kinds {
 	})
 }
 
-func (forwarders) kinds() kinds {
-	return registered(forward.Kinds, "forwarding: random, or forwarding: {flowlet: {gap: 100us}}", false, func(k forward.Kind) system {
+func (forwarders) knownKinds() kinds {
+	return registeredKinds(forward.Kinds, "forwarding: random, or forwarding: {flowlet: {gap: 100us}}", false, func(k forward.Kind) system {
 		return system{
 			summary: k.Summary,
-			blank:   func() any { return blank(k.Settings()) },
+			blank:   func() any { return blankSettings(k.Settings()) },
 			check: func(_ string, set func(any)) error {
 				settings := k.Settings()
 				set(settings)

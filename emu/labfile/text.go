@@ -30,14 +30,14 @@ func (f *TextFile) Read(r *yamlfile.Reader, what string) (name, text string, ok 
 	}
 	src, err := readText(path)
 	if err != nil {
-		r.Fail(f, "paths are relative to the file that contains them", "%s cannot be read: %v", name, err)
+		r.ReportFault(f, "paths are relative to the file that contains them", "%s cannot be read: %v", name, err)
 		return name, "", false
 	}
 	text = string(src)
 	if !strings.Contains(text, "\n") {
 		text += "\n"
 	}
-	r.Inline(f, text)
+	r.InlineText(f, text)
 	return name, text, true
 }
 

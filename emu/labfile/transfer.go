@@ -70,8 +70,8 @@ func (m *Messages) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (Messages) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(1, maxMessages), {Const: "unlimited"}}}
+func (Messages) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.IntegerSchema(1, maxMessages), {Const: "unlimited"}}}
 }
 
 // maxDepth is max_qp_wr of a ConnectX-5.
@@ -87,8 +87,8 @@ func (d *MessageDepth) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (MessageDepth) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(1, maxDepth)
+func (MessageDepth) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, maxDepth)
 }
 
 // MaxPairs bounds the queue pairs of all transfers: max_qp of a ConnectX-5.
@@ -104,8 +104,8 @@ func (c *PairCount) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (PairCount) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Integer(1, MaxPairs)
+func (PairCount) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, MaxPairs)
 }
 
 // Service is a transport service.
@@ -126,6 +126,6 @@ func (s *Service) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (Service) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum("rc", "uc", "ud")
+func (Service) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema("rc", "uc", "ud")
 }

@@ -26,9 +26,9 @@ type VM struct {
 	Limit   *units.Time  `yaml:"ready-limit,omitempty" jsonschema_description:"vm: maximum time until the guest is up, 1s to 1h; default 3min"`
 }
 
-// Over returns f with missing keys taken from base. What boots is taken as a
+// MergeOver returns f with missing keys taken from base. What boots is taken as a
 // whole.
-func (f VM) Over(r *yamlfile.Reader, base VM) *VM {
+func (f VM) MergeOver(r *yamlfile.Reader, base VM) *VM {
 	if f.Image != nil || f.Kernel != nil || f.Disk != nil {
 		base.Image, base.Kernel, base.Initrd, base.Disk, base.Ready = nil, nil, nil, nil, nil
 		if f.Disk == nil {
@@ -38,7 +38,7 @@ func (f VM) Over(r *yamlfile.Reader, base VM) *VM {
 			base.Append = nil
 		}
 	}
-	return under(r, &f, &base)
+	return joinUnder(r, &f, &base)
 }
 
 // VMKind holds the defaults of virtual machines.
@@ -91,8 +91,8 @@ func (k *NodeKind) UnmarshalText(b []byte) error {
 	return &yamlfile.HintError{Msg: err.Error(), Hint: hint}
 }
 
-func (NodeKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(nodeKindNames...)
+func (NodeKind) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(nodeKindNames...)
 }
 
 const maxCPUs = 64
@@ -107,7 +107,9 @@ func (c *CPUs) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (CPUs) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxCPUs) }
+func (CPUs) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.IntegerSchema(1, maxCPUs)
+}
 
 // Accel is how a guest's instructions are run.
 type Accel vm.Accel
@@ -115,6 +117,6 @@ type Accel vm.Accel
 // UnmarshalText reads one of vm.AccelNames.
 func (a *Accel) UnmarshalText(b []byte) error { return unmarshalName(a, b, vm.AccelNames) }
 
-func (Accel) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(vm.AccelNames...)
+func (Accel) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(vm.AccelNames...)
 }

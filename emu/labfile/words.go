@@ -65,7 +65,9 @@ type Attach uint8
 // UnmarshalText reads tap, tun or none.
 func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
 
-func (Attach) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(attachNames...) }
+func (Attach) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(attachNames...)
+}
 
 // Offload says whether a host's devices carry super-packets.
 type Offload uint8
@@ -73,8 +75,8 @@ type Offload uint8
 // UnmarshalText reads on or off.
 func (o *Offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, offloadNames) }
 
-func (Offload) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(offloadNames...)
+func (Offload) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(offloadNames...)
 }
 
 // Realtime says whether the engine thread asks for SCHED_FIFO.
@@ -83,8 +85,8 @@ type Realtime uint8
 // UnmarshalText reads auto, off or require.
 func (r *Realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, realtimeNames) }
 
-func (Realtime) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(realtimeNames...)
+func (Realtime) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(realtimeNames...)
 }
 
 // IO says how devices are read and written.
@@ -93,6 +95,6 @@ type IO uint8
 // UnmarshalText reads auto, uring or read-write.
 func (i *IO) UnmarshalText(b []byte) error { return unmarshalName(i, b, ioNames) }
 
-func (IO) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(ioNames...)
+func (IO) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(ioNames...)
 }

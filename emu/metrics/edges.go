@@ -62,7 +62,7 @@ func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *status
 func flowValues(f *status.EdgeFlow) []systems.Value {
 	var values []systems.Value
 	if f.Rate > 0 {
-		values = append(values, systems.Value{Name: "rate", Unit: systems.BitsPerSecond, Value: systems.Rate(f.Rate)})
+		values = append(values, systems.Value{Name: "rate", Unit: systems.BitsPerSecond, Value: systems.RateValue(f.Rate)})
 	}
 	for _, g := range f.Gauges {
 		if g.Name != "rate" { // the same value

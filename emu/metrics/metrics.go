@@ -18,7 +18,7 @@ var (
 // reasons is every reason for a drop.
 var reasons = func() (names []string) {
 	for f := range packet.Fate(packet.FateCount) {
-		if f.Dropped() {
+		if f.IsDrop() {
 			names = append(names, f.String())
 		}
 	}

@@ -126,7 +126,7 @@ func (p *Process) End() links.End { return links.End{Engine: p.Engine, Pool: p.S
 // Join makes a link lead from one process to another.
 func (p *Process) Join(l *links.Link, to *Process) {
 	if p.inbox != nil && p != to {
-		l.Join(to.inbox, p.Shard.peers.out[to.Shard.Number])
+		l.JoinProcess(to.inbox, p.Shard.peers.out[to.Shard.Number])
 	}
 }
 
@@ -135,12 +135,12 @@ func (s *Shard) Shrink() {
 	s.Pool.DropFree()
 	for _, p := range s.Processes {
 		if p.inbox != nil {
-			p.inbox.Shrink()
+			p.inbox.ReleaseMemory()
 		}
 	}
 	for _, o := range s.peers.out {
 		if o != nil {
-			o.Shrink()
+			o.ReleaseMemory()
 		}
 	}
 }

@@ -7,15 +7,15 @@ import "time"
 // It compares how many events a number of workers handles in a period with the numbers
 // for half and for twice as many. It is given the time, and knows nothing about workers.
 type tuner struct {
-	most   int
-	active int // workers at present
-	stays  int // the settled number; a trial has another one
-	down   bool
-	rate   float64       // events per nanosecond in the last period with that many
-	calm   time.Duration // time between trials
-	left   time.Duration // rest of it
-	begun  time.Duration // start of the period
-	events uint64        // handled until then
+	maxWorkers int
+	active     int // workers at present
+	stays      int // the settled number; a trial has another one
+	down       bool
+	rate       float64       // events per nanosecond in the last period with that many
+	interval   time.Duration // time between trials
+	left       time.Duration // rest of it
+	begun      time.Duration // start of the period
+	events     uint64        // handled until then
 }
 
 const (
@@ -28,8 +28,8 @@ const (
 	gain = 1.05
 )
 
-func newTuner(most int) *tuner {
-	return &tuner{most: most, active: most, stays: most, down: true, calm: period, left: period}
+func newTuner(maxWorkers int) *tuner {
+	return &tuner{maxWorkers: maxWorkers, active: maxWorkers, stays: maxWorkers, down: true, interval: period, left: period}
 }
 
 // looks decides in which windows the tuner looks: in each if windows are long, else in every
@@ -59,7 +59,7 @@ func (l *looks) looked(now time.Duration) {
 // look takes the number of events that have been handled after so much time of work, and
 // returns how many workers are to run from now on.
 func (t *tuner) look(now time.Duration, events uint64) (active int) {
-	if t.most == 1 {
+	if t.maxWorkers == 1 {
 		return 1
 	}
 	took := now - t.begun
@@ -70,12 +70,12 @@ func (t *tuner) look(now time.Duration, events uint64) (active int) {
 	t.begun, t.events = now, events
 	switch {
 	case t.active != t.stays && rate > gain*t.rate:
-		t.stays, t.rate, t.calm = t.active, rate, period
-		t.left = t.calm
+		t.stays, t.rate, t.interval = t.active, rate, period
+		t.left = t.interval
 	case t.active != t.stays:
 		t.active, t.down = t.stays, !t.down
-		t.calm = min(2*t.calm, calmest)
-		t.left = t.calm
+		t.interval = min(2*t.interval, calmest)
+		t.left = t.interval
 	default:
 		t.rate = rate
 		if t.left -= took; t.left <= 0 {
@@ -88,8 +88,8 @@ func (t *tuner) look(now time.Duration, events uint64) (active int) {
 // other returns the number to try: half as many or twice as many, in turn if both are
 // possible.
 func (t *tuner) other() int {
-	if t.stays == 1 || !t.down && t.stays < t.most {
-		return min(2*t.stays, t.most)
+	if t.stays == 1 || !t.down && t.stays < t.maxWorkers {
+		return min(2*t.stays, t.maxWorkers)
 	}
 	return (t.stays + 1) / 2
 }

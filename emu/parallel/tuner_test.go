@@ -45,11 +45,11 @@ func TestTuner_StaysAtTheFastestNumberOfWorkers(t *testing.T) {
 	half := map[int]float64{1: 10, 2: 18, 4: 30, 8: 28}  // some of eight cores are used
 	equal := map[int]float64{1: 10, 2: 10, 4: 10, 8: 10} // more workers gain nothing
 	for _, c := range []struct {
-		name    string
-		most    int
-		phases  []map[int]float64
-		want    []int
-		portion float64 // share of the events that the best number would handle
+		name       string
+		maxWorkers int
+		phases     []map[int]float64
+		want       []int
+		portion    float64 // share of the events that the best number would handle
 	}{
 		{"others use the cores", 2, []map[int]float64{alone}, []int{1}, 0.98},
 		{"the cores are free", 2, []map[int]float64{idle}, []int{2}, 0.98},
@@ -61,13 +61,13 @@ func TestTuner_StaysAtTheFastestNumberOfWorkers(t *testing.T) {
 		{"three workers, too many and then enough", 3, []map[int]float64{{1: 10, 2: 9, 3: 8}, {1: 10, 2: 18, 3: 25}}, []int{1, 3}, 0.9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := newTuner(c.most)
+			u := newTuner(c.maxWorkers)
 			var now time.Duration
 			events, best := 0.0, 0.0
 			for i, rates := range c.phases {
 				top := 0.0
 				for n, r := range rates {
-					if n <= c.most {
+					if n <= c.maxWorkers {
 						top = max(top, r)
 					}
 				}

@@ -13,7 +13,7 @@ func (s *Shard) begin() {
 	s.look()
 	for _, o := range s.peers.out {
 		if o != nil {
-			o.Begin(0)
+			o.BeginHalf(0)
 		}
 	}
 }
@@ -22,7 +22,7 @@ func (s *Shard) begin() {
 func (s *Shard) look() {
 	if s.parallel {
 		for _, p := range s.Processes {
-			p.inbox.Land()
+			p.inbox.DeliverMessages()
 			p.updateAgenda()
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Shard) next() (next [2]units.Time) {
 	}
 	for _, o := range s.peers.out {
 		if o != nil {
-			next[s.far] = min(next[s.far], o.First())
+			next[s.far] = min(next[s.far], o.FirstArrival())
 		}
 	}
 	return next
@@ -53,7 +53,7 @@ func (s *Shard) next() (next [2]units.Time) {
 
 // firsts returns when the processes of each colour next have something to do.
 func (s *Shard) firsts() [2]units.Time {
-	return [2]units.Time{s.colours[0].agenda.First(), s.colours[1].agenda.First()}
+	return [2]units.Time{s.colours[0].agenda.FirstTime(), s.colours[1].agenda.FirstTime()}
 }
 
 // receive takes over what other workers have sent in the previous window, and
@@ -63,8 +63,8 @@ func (s *Shard) receive(turn int) {
 		if o == nil {
 			continue
 		}
-		o.Deliver((turn + 1) % 2)
-		s.peers.out[j].Begin(turn % 2)
+		o.DeliverHalf((turn + 1) % 2)
+		s.peers.out[j].BeginHalf(turn % 2)
 	}
 	s.freeLostPackets()
 }
@@ -90,10 +90,10 @@ func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 		if j == s.Number {
 			continue
 		}
-		gift := &other.peers.sparePackets[(turn+1)%2][s.Number]
-		s.Pool.Adopt(gift)
+		spares := &other.peers.sparePackets[(turn+1)%2][s.Number]
+		s.Pool.AdoptPackets(spares)
 		if short := plan[j].short; short != 0 {
-			s.peers.sparePackets[turn%2][j].Append(s.Pool.Spare(short))
+			s.peers.sparePackets[turn%2][j].AppendList(s.Pool.SparePackets(short))
 		}
 	}
 }
@@ -144,14 +144,14 @@ func turnOf(first [2]units.Time, lookahead units.Time) (colour int, to units.Tim
 // it touches stays in the cache.
 func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	all := &s.colours[c]
-	for i, next := all.agenda.Due(0, to), 0; i >= 0; i = next {
+	for i, next := all.agenda.NextDue(0, to), 0; i >= 0; i = next {
 		p := all.processes[i]
 		// Nothing that p does reaches another process of its colour in this window, so the
 		// next one is known already.
-		if next = all.agenda.Due(i+1, to); next >= 0 {
+		if next = all.agenda.NextDue(i+1, to); next >= 0 {
 			all.processes[next].prefetch()
 		}
-		p.inbox.Land()
+		p.inbox.DeliverMessages()
 		p.Engine.Prefetch(to)
 		events += p.Engine.Run(to, math.MaxInt)
 		p.updateAgenda()
@@ -164,7 +164,7 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 // state if there is a message for each part of it on average.
 func (p *Process) prefetch() {
 	p.inbox.Prefetch()
-	if p.Prefetch != nil && p.inbox.Waiting() >= p.Parts {
+	if p.Prefetch != nil && p.inbox.WaitingMessages() >= p.Parts {
 		p.Prefetch()
 	}
 }
@@ -186,12 +186,12 @@ func (s *Shard) Fence() {
 // to the place in the instant that such an event would have if they shared an engine
 // with it.
 func (s *Shard) runFenced(end units.Time) {
-	for at := s.Engine.Due(); at <= end; at = s.Engine.Due() {
+	for at := s.Engine.NextDue(); at <= end; at = s.Engine.NextDue() {
 		s.runWindows(at-1, math.MaxInt)
 		for _, p := range s.Processes {
-			p.inbox.Land()
+			p.inbox.DeliverMessages()
 			p.Engine.RunTo(at, p.fence)
-			p.Engine.Advance(at)
+			p.Engine.AdvanceTo(at)
 			p.updateAgenda()
 		}
 		s.Engine.Run(at, 1)
@@ -207,8 +207,8 @@ func (s *Shard) Rest() {
 	}
 	for _, o := range s.peers.in {
 		if o != nil {
-			o.Deliver(0)
-			o.Deliver(1)
+			o.DeliverHalf(0)
+			o.DeliverHalf(1)
 		}
 	}
 	for _, p := range s.Processes {
@@ -219,9 +219,9 @@ func (s *Shard) Rest() {
 // Due returns the time of the earliest event in the shard; units.Never if there is none.
 // It is exact, unlike next. Nothing runs meanwhile.
 func (s *Shard) Due() units.Time {
-	due := s.Engine.Due()
+	due := s.Engine.NextDue()
 	for _, p := range s.Processes {
-		due = min(due, p.Engine.Due())
+		due = min(due, p.Engine.NextDue())
 	}
 	return due
 }
@@ -237,19 +237,19 @@ func (s *Shard) Now() units.Time {
 
 // Advance moves the time of the shard forward.
 func (s *Shard) Advance(at units.Time) {
-	s.Engine.Advance(at)
+	s.Engine.AdvanceTo(at)
 	for _, p := range s.Processes {
-		p.Engine.Advance(at)
+		p.Engine.AdvanceTo(at)
 	}
 }
 
 // Fired returns how many events the shard has handled.
 func (s *Shard) Fired() (n uint64) {
 	if s.parallel {
-		n = s.Engine.Fired()
+		n = s.Engine.FiredEvents()
 	}
 	for _, p := range s.Processes {
-		n += p.Engine.Fired()
+		n += p.Engine.FiredEvents()
 	}
 	return n
 }

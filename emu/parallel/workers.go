@@ -167,7 +167,7 @@ func (w *Workers) announce(worker, active, turn int) {
 	plan := w.plan[turn%2]
 	for k := worker; k < len(plan); k += active {
 		s, mine := w.shards[k], &plan[k]
-		mine.next, mine.waits, mine.short, mine.events = s.next(), w.tasks.Waiting(k), s.Pool.Short(), s.handled
+		mine.next, mine.waits, mine.short, mine.events = s.next(), w.tasks.Waiting(k), s.Pool.ScarceKinds(), s.handled
 		if k == 0 {
 			mine.stop = w.ctx.Err() != nil
 		}

@@ -70,7 +70,7 @@ func (e *edgeFlows) flow(x *edge.Flow) *flow {
 // keepLastRow keeps the last row of a forgotten flow for the next sample. In virtual time other
 // shards may run meanwhile, so it touches nothing of theirs.
 func (e *edgeFlows) keepLastRow(_ units.Time, x *edge.Flow) {
-	if e.Closed() {
+	if e.IsClosed() {
 		return
 	}
 	f := e.flow(x)

@@ -210,7 +210,7 @@ workload: [{cbr: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 500B}}, {cbr: {fro
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
-	if err := x.Each(func(r *series.FlowRow) error { seen[r.NIC]++; return nil }); err != nil || seen["h1:eth0"] > 50 || seen["h1:eth0"] < 45 || seen["h2:eth0"] < 9 {
+	if err := x.EachRow(func(r *series.FlowRow) error { seen[r.NIC]++; return nil }); err != nil || seen["h1:eth0"] > 50 || seen["h1:eth0"] < 45 || seen["h2:eth0"] < 9 {
 		t.Errorf("%v, %v", seen, err)
 	}
 	// The same bound holds for a status.

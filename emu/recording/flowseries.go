@@ -350,7 +350,7 @@ func (p *flows) Sample(now units.Time, _ bool) {
 	for _, e := range p.tcp {
 		e.sample(now)
 	}
-	if !p.Put(now, p.rows) {
+	if !p.PutSamples(now, p.rows) {
 		return // the next rows cover this interval as well
 	}
 	for i := range p.rows {
@@ -419,7 +419,7 @@ func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample
 func (n *flowsOf) keepLastRow(q *nicemu.QP) {
 	x := n.look(q)
 	delete(n.known, q)
-	if n.Closed() {
+	if n.IsClosed() {
 		return
 	}
 	if row, ok := n.read(n.nic.device.Now(), q, x); ok {

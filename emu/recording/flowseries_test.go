@@ -35,7 +35,7 @@ func recordFlows(t *testing.T, f *fabric.Fabric, s FlowSeries, run func()) (rows
 		t.Fatal(err)
 	}
 	flows := map[series.Flow]bool{}
-	if err := x.Each(func(r *series.FlowRow) error {
+	if err := x.EachRow(func(r *series.FlowRow) error {
 		row := *r
 		row.Values = append([]float64(nil), r.Values...)
 		rows, flows[r.Flow] = append(rows, row), true

@@ -19,7 +19,7 @@ func LogPauses(f *fabric.Fabric) *PauseLog {
 	f.ObservePauses(func(shard int) fabric.PauseObserver {
 		log := &l.shards[shard]
 		return func(now units.Time, node, port int, prio uint8, paused bool) {
-			log.Add(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})
+			log.AddEvent(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})
 		}
 	})
 	return l
@@ -33,7 +33,7 @@ func (l *PauseLog) Records() []pauses.Record {
 	for i := range l.shards {
 		logs[i] = &l.shards[i]
 	}
-	joined := pauses.Join(logs, f.Now())
+	joined := pauses.JoinPauses(logs, f.Now())
 	all := make([]pauses.Record, len(joined))
 	for i := range joined {
 		p := &joined[i]

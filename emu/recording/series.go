@@ -24,7 +24,7 @@ func (s Series) Check(p *plan.Plan) error {
 	if length == 0 && !s.Wall {
 		length = lengthOf(p)
 	}
-	return series.Check(len(sourcesOf(p, s.Ports)), s.Every, length, s.Wall)
+	return series.CheckQueues(len(sourcesOf(p, s.Ports)), s.Every, length, s.Wall)
 }
 
 // lengthOf returns when the last of a plan's flows ends, 0 if that is not known.
@@ -113,7 +113,7 @@ type queues struct {
 
 // Sample implements fabric.Sampler.
 func (p *queues) Sample(now units.Time, alone bool) {
-	if now <= p.Last() {
+	if now <= p.LastSample() {
 		return
 	}
 	i := 0
@@ -129,19 +129,19 @@ func (p *queues) Sample(now units.Time, alone bool) {
 		}
 		p.readGauges(now, e, &p.columns[k], p.readings[i-1-n:i])
 	}
-	p.Put(now, p.readings)
+	p.PutReadings(now, p.readings)
 }
 
 // readPort reads a port. Packets that were under way when a link went down are
 // counted by the far half of the link, which another engine may be writing.
 func readPort(now units.Time, p *port.Port, alone bool) series.Reading {
 	c := p.Counters(now)
-	_, queue := p.Queued(now)
+	_, queue := p.QueueLength(now)
 	r := series.Reading{
 		Queue: queue, QueueMax: p.TakeMaxQueue(now), TxBytes: c.TxBytes, RxBytes: c.RxBytes,
-		Dropped: c.Dropped(), Marked: c.Marked,
+		Dropped: c.DroppedPackets(), Marked: c.Marked,
 	}
-	if l := p.Link(); l != nil && (alone || !l.Crosses()) {
+	if l := p.Link(); l != nil && (alone || !l.CrossesEngines()) {
 		r.Dropped += l.Counters().Cut
 	}
 	return r

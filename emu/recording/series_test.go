@@ -79,7 +79,7 @@ workload:
 	var last series.Row
 	var queue []units.Time // when the waiting packets begin to leave
 	var free units.Time
-	var most, sent, dropped, arrived int
+	var maxQueue, sent, dropped, arrived int
 	leave := func(now units.Time) {
 		for len(queue) > 0 && queue[0] <= now {
 			queue = queue[1:]
@@ -89,12 +89,12 @@ workload:
 	sample := func(at units.Time) {
 		leave(at)
 		row := series.Row{Source: series.Source{Port: "s1:2"}, At: at, Interval: at - last.At, Reading: series.Reading{
-			Queue: units.Bytes(len(queue) * frame), QueueMax: units.Bytes(most * frame), TxBytes: uint64(sent * frame), Dropped: uint64(dropped),
+			Queue: units.Bytes(len(queue) * frame), QueueMax: units.Bytes(maxQueue * frame), TxBytes: uint64(sent * frame), Dropped: uint64(dropped),
 		}}
 		sum := row
 		row.TxBytes -= last.TxBytes
 		row.Dropped -= last.Dropped
-		want, last, most = append(want, row), sum, len(queue)
+		want, last, maxQueue = append(want, row), sum, len(queue)
 	}
 	for at := units.Time(0); at <= 203*us; at += us {
 		if at%gap == 0 {
@@ -109,7 +109,7 @@ workload:
 			default:
 				queue = append(queue, start)
 				free = start + tx
-				most = max(most, len(queue))
+				maxQueue = max(maxQueue, len(queue))
 			}
 		}
 		if at > 0 && at%(2*us) == 0 {
@@ -127,7 +127,7 @@ workload:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c := f.Port(port[0].Node, port[0].Port).Counters(p.Duration)
-	if arrived != 51 || dropped == 0 || c.Dropped() != uint64(dropped) {
+	if arrived != 51 || dropped == 0 || c.DroppedPackets() != uint64(dropped) {
 		t.Errorf("%d arrived, %d dropped", arrived, dropped)
 	}
 }

@@ -120,14 +120,14 @@ func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []se
 			continue
 		}
 		if classes := len(p.fabric.Plan.Nodes[e.Node].Ports[e.Port].Classes); classes == 0 {
-			p.values = port.Gauges(now, p.values[:0])
+			p.values = port.AppendGauges(now, p.values[:0])
 		} else {
 			p.values = port.ClassGauges(now, i+1-min(classes, 2), p.values[:0])
 		}
 		intoColumns(rows[i].Gauges, columns, p.values)
 	}
 	if len(c.edge) > 0 {
-		p.values = p.fabric.Station(e.Node, e.Port).EdgeService().Gauges(now, p.values[:0])
+		p.values = p.fabric.Station(e.Node, e.Port).EdgeService().AppendGauges(now, p.values[:0])
 		intoColumns(rows[0].Gauges, c.edge, p.values)
 	}
 }

@@ -83,7 +83,7 @@ func checkGauges(t *testing.T, text string) {
 	}
 	f := build(t, pointsLab, 0)
 	moved := map[string]int{} // number of non-zero values of a column
-	if err := x.Each(func(r *series.Row) error {
+	if err := x.EachRow(func(r *series.Row) error {
 		runTo(t, f, r.At)
 		node, port, err := f.Plan.Endpoint(r.Port)
 		if err != nil {
@@ -92,7 +92,7 @@ func checkGauges(t *testing.T, text string) {
 		want := map[string]float64{}
 		add := func(of series.Owner, list []gauge.Value) {
 			for _, g := range list {
-				want[series.Gauge{Of: of, Gauge: gauge.Gauge{Name: g.Name, Unit: g.Unit}}.Column()] = g.Value
+				want[series.Gauge{Of: of, Gauge: gauge.Gauge{Name: g.Name, Unit: g.Unit}}.ColumnName()] = g.Value
 			}
 		}
 		s := f.PortStatus(node, port)
@@ -108,12 +108,12 @@ func checkGauges(t *testing.T, text string) {
 			}
 		}
 		for i, g := range x.Gauges() {
-			v, is := want[g.Column()]
+			v, is := want[g.ColumnName()]
 			if got := r.Gauges[i]; is == math.IsNaN(got) || is && got != v {
-				t.Fatalf("%v, %s %s: %s is %v, want %v, %v", r.At, r.Port, r.Class, g.Column(), got, v, is)
+				t.Fatalf("%v, %s %s: %s is %v, want %v, %v", r.At, r.Port, r.Class, g.ColumnName(), got, v, is)
 			}
 			if v != 0 {
-				moved[g.Column()+" "+r.Port+" "+r.Class]++
+				moved[g.ColumnName()+" "+r.Port+" "+r.Class]++
 			}
 		}
 		return nil
@@ -140,16 +140,16 @@ topology:
   generate: {star: {hosts: 3, rate: 1Gbps, delay: 1us}}
 workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 `)
-	most := 0.0
+	maxShare := 0.0
 	for _, r := range rowsOf(t, record(t, fabric.New(p), Series{Every: 100 * us}, ms)) {
 		if len(r.Gauges) != 1 || math.IsNaN(r.Gauges[0]) != (r.Port[0] == 'h') {
 			t.Fatalf("%+v", r)
 		}
 		if r.Port == "s1:h1" {
-			most = max(most, r.Gauges[0])
+			maxShare = max(maxShare, r.Gauges[0])
 		}
 	}
-	if most == 0 {
+	if maxShare == 0 {
 		t.Error("the probability is always 0")
 	}
 	f := build(t, pointsLab, 0)
@@ -161,7 +161,7 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 		var got []string
 		all, _ := queueGauges(f, ports)
 		for _, g := range all {
-			got = append(got, g.Column())
+			got = append(got, g.ColumnName())
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s has %v, want %s", pattern, got, want)

@@ -67,7 +67,7 @@ func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
 // keepLastRow keeps the last row of an ended flow for the next sample. In virtual time other
 // shards may run meanwhile, so it touches nothing of theirs.
 func (e *tcpFlows) keepLastRow(_ units.Time, x *carrier.StreamFlow) {
-	if e.Closed() {
+	if e.IsClosed() {
 		return
 	}
 	f := e.flow(x)

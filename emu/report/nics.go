@@ -295,14 +295,14 @@ func gaugeText(g gauge.Value) string {
 	case gauge.Seconds:
 		return micros(g.Value * 1e6)
 	case gauge.Share:
-		return units.Percent(g.Value, 3)
+		return units.FormatPercent(g.Value, 3)
 	case gauge.YesNo:
 		if g.Value == 0 {
 			return "no"
 		}
 		return "yes"
 	}
-	return units.Digits(g.Value, 4)
+	return units.FormatDigits(g.Value, 4)
 }
 
 // WriteQP prints the details of a queue pair.

@@ -65,7 +65,7 @@ type OpenFlow struct {
 	To      string  `json:"to"`
 	Size    int64   `json:"size_bytes"`
 	Acked   int64   `json:"acked_bytes"`
-	Born    float64 `json:"created_s"`
+	Created float64 `json:"created_s"`
 	Waiting bool    `json:"waiting"` // it had not started
 }
 
@@ -96,8 +96,8 @@ func NewFlowTally(n records.Names, bins ...units.Bytes) (*FlowTally, error) {
 	return t, nil
 }
 
-// Put implements records.Sink.
-func (t *FlowTally) Put(r *records.Record) error {
+// PutRecord implements records.Sink.
+func (t *FlowTally) PutRecord(r *records.Record) error {
 	p := &t.sum.Patterns[r.Traffic]
 	p.Flows++
 	if r.Counted {
@@ -121,13 +121,13 @@ func (t *FlowTally) Put(r *records.Record) error {
 	if r.State == records.Unfinished {
 		if len(t.sum.Open) < maxOpen {
 			t.sum.Open = append(t.sum.Open, OpenFlow{
-				p.Pattern, t.names.Hosts[r.From], t.names.Hosts[r.To], int64(r.Size), int64(r.Acked), r.Born.Seconds(), waiting,
+				p.Pattern, t.names.Hosts[r.From], t.names.Hosts[r.To], int64(r.Size), int64(r.Acked), r.Created.Seconds(), waiting,
 			})
 		} else {
 			t.sum.More++
 		}
 	}
-	return t.bins.Put(r)
+	return t.bins.PutRecord(r)
 }
 
 // Close implements records.Sink; there is nothing to do.
@@ -152,8 +152,8 @@ func (t *FlowTally) Patterns(file string, byTCP []*tcp.Counters, byNDP []*ndp.Co
 			x.To = 0
 		}
 		if b.Done > 0 {
-			x.FCT50, x.FCT95, x.FCT99 = b.Percentile(records.FCT, 50), b.Percentile(records.FCT, 95), b.Percentile(records.FCT, 99)
-			x.Slowdown50, x.Slowdown95, x.Slowdown99 = b.Percentile(records.Slowdown, 50), b.Percentile(records.Slowdown, 95), b.Percentile(records.Slowdown, 99)
+			x.FCT50, x.FCT95, x.FCT99 = b.PercentileOf(records.FCT, 50), b.PercentileOf(records.FCT, 95), b.PercentileOf(records.FCT, 99)
+			x.Slowdown50, x.Slowdown95, x.Slowdown99 = b.PercentileOf(records.Slowdown, 50), b.PercentileOf(records.Slowdown, 95), b.PercentileOf(records.Slowdown, 99)
 		}
 		sum.Bins = append(sum.Bins, x)
 	}
@@ -257,7 +257,7 @@ func (p *Patterns) writeOpen(w io.Writer) {
 		if o.Waiting {
 			state = "waiting to start"
 		}
-		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, created at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
+		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, created at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.FormatDigits(o.Created, 6), state)
 	}
 	if n := uint64(len(p.Open)-len(shown)) + p.More; n > 0 {
 		fmt.Fprintf(w, "and %d more unfinished flows\n", n)

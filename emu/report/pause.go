@@ -159,7 +159,7 @@ func formatShare(n, of units.Bytes) string {
 	if of <= 0 {
 		return "all"
 	}
-	return units.Percent(float64(n)/float64(of), 3)
+	return units.FormatPercent(float64(n)/float64(of), 3)
 }
 
 // maxPauses is how many paused classes a text report shows; JSON has them all.
@@ -198,7 +198,7 @@ func WritePauses(w io.Writer, ports []status.Port, emulated units.Time) {
 		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tframes\tby\tbecause of")
 		for _, x := range rows[:min(len(rows), maxPauses)] {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-				units.Percent(x.class.PausedTime.Seconds()/emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
+				units.FormatPercent(x.class.PausedTime.Seconds()/emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
 		}
 		t.Flush()
 		if n := len(rows) - maxPauses; n > 0 {
@@ -270,7 +270,7 @@ func (r *Report) writeCredits(w io.Writer) {
 	for _, x := range rows[:min(len(rows), maxPauses)] {
 		s := x.class.CreditSpent
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-			units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), s.Waits, x.port.Peer, size(float64(s.Buffer)), s.Updates)
+			units.FormatPercent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), s.Waits, x.port.Peer, size(float64(s.Buffer)), s.Updates)
 	}
 	t.Flush()
 	if n := len(rows) - maxPauses; n > 0 {

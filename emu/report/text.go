@@ -58,7 +58,7 @@ func ClockText(clock string, dilation int) string {
 }
 
 // seconds formats an instant of a run.
-func seconds(t units.Time) string { return units.Digits(t.Seconds(), 6) + "s" }
+func seconds(t units.Time) string { return units.FormatDigits(t.Seconds(), 6) + "s" }
 
 func (r *Report) writeAccounts(w io.Writer) {
 	a := &r.Accounts
@@ -158,7 +158,7 @@ func (r *Report) trimColumn(content any) string {
 var spanUnits = []units.Prefix{{Name: "s", Per: 1e6}, {Name: "ms", Per: 1e3}, {Name: "us", Per: 1}, {Name: "ns", Per: 1e-3}, {Name: "ps", Per: 1e-6}}
 
 // size formats bytes to three digits.
-func size(b float64) string { return units.Brief(b, 3, units.InBytes) }
+func size(b float64) string { return units.FormatBrief(b, 3, units.InBytes) }
 
 // Span formats a time to three digits.
 func Span(t units.Time) string { return micros(t.Micros()) }
@@ -168,11 +168,11 @@ func micros(us float64) string {
 	if us == 0 {
 		return "0s"
 	}
-	return units.Brief(us, 3, spanUnits)
+	return units.FormatBrief(us, 3, spanUnits)
 }
 
 // Rate formats bits per second to four digits.
-func Rate(bps float64) string { return units.Brief(bps, 4, units.InBitsPerSecond) }
+func Rate(bps float64) string { return units.FormatBrief(bps, 4, units.InBitsPerSecond) }
 
 // maxFlows is how many flows a text report shows.
 const maxFlows = 20
@@ -185,7 +185,7 @@ func (r *Report) writeFlows(w io.Writer) {
 	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
 	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), units.Percent(f.LossShare, 3), r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), units.FormatPercent(f.LossShare, 3), r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
 	}
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
@@ -298,7 +298,7 @@ const failed = "FAILED (strict): "
 // Verdict says in one sentence whether the run can be trusted.
 func (t *Timing) Verdict() string {
 	l := &t.Lateness
-	beyond := fmt.Sprintf("%d of %d deliveries (%s) were later than %v", l.Beyond, l.Count, units.Percent(float64(l.Share), 3), l.Limit)
+	beyond := fmt.Sprintf("%d of %d deliveries (%s) were later than %v", l.Beyond, l.Count, units.FormatPercent(float64(l.Share), 3), l.Limit)
 	stood := fmt.Sprintf("emulated time stood still for %s, because the engine could not keep up", Span(t.Stood))
 	if t.Absent > 0 {
 		stood = fmt.Sprintf("emulated time stood still for %s; the engine was stopped for %s", Span(t.Stood), Span(t.Absent))

@@ -112,7 +112,7 @@ func Slowdown(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
 	}
-	return units.Digits(v, 3)
+	return units.FormatDigits(v, 3)
 }
 
 func failures(x *workload.TransferResult) string {
@@ -135,7 +135,7 @@ func WriteTransferSums(w io.Writer, s *workload.TransferSums) {
 	if s.Packets > 0 {
 		fmt.Fprintf(w, "RoCE     %d packets sent", s.Packets)
 		if s.Retransmitted > 0 {
-			fmt.Fprintf(w, ", %s of them again", units.Percent(s.RetransmittedShare, 3))
+			fmt.Fprintf(w, ", %s of them again", units.FormatPercent(s.RetransmittedShare, 3))
 		}
 		for _, c := range []struct {
 			n    uint64

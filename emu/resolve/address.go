@@ -19,7 +19,7 @@ type addressing struct {
 	domain [][]int              // broadcast domain of each port of each node
 }
 
-// resolve gives every interface its Ethernet and IP addresses.
+// resolveAddresses gives every interface its Ethernet and IP addresses.
 //
 // Host number i, counted from 1 in the order of the plan, gets the i-th address of the pool
 // on its first interface. Each further interface takes its address in the same way from the
@@ -28,8 +28,8 @@ type addressing struct {
 //
 // In a lab with routers, and in one whose hosts would not reach each other that way
 // (apart), every broadcast domain gets its own subnet instead: see subnets.go.
-func (v *addressing) resolve() {
-	routers := v.routers()
+func (v *addressing) resolveAddresses() {
+	routers := v.findRouters()
 	taken, takenMAC := v.explicitAddresses()
 	var hosts []int
 	for i := range v.plan.Nodes {
@@ -58,11 +58,11 @@ func (v *addressing) resolve() {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
+			v.ReportFault(family.file, "", "%s has the wrong IP version", prefix)
 			continue
 		}
 		if bySubnet {
-			v.subnets(hosts, routers, prefix, taken, family.file)
+			v.assignSubnets(hosts, routers, prefix, taken, family.file)
 			continue
 		}
 		v.automaticAddresses(hosts, prefix, taken, family.file)
@@ -88,7 +88,7 @@ func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			return
 		}
 		if other, ok := takenMAC[*m]; ok {
-			v.Fail(m, "every interface needs its own", "the Ethernet address %v is already used on line %d", m, v.Line(other))
+			v.ReportFault(m, "every interface needs its own", "the Ethernet address %v is already used on line %d", m, v.Line(other))
 			return
 		}
 		takenMAC[*m] = m
@@ -107,7 +107,7 @@ func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			}
 			for j := range file.Ports {
 				if end, ok := v.ports[n.Name+":"+file.Ports[j].Name]; ok {
-					give(&n.Ports[end.Port], prefixes(file.Ports[j].Value.Address))
+					give(&n.Ports[end.Port], placePrefixes(file.Ports[j].Value.Address))
 				}
 			}
 			continue
@@ -121,12 +121,12 @@ func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 				continue // portSettings has reported it
 			}
 			if end.Port == 0 && len(file.Address) > 0 && len(e.Value.Address) > 0 {
-				v.Fail(&e.Value.Address, "the node's address is the address of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
+				v.ReportFault(&e.Value.Address, "the node's address is the address of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
 			}
 			if end.Port == 0 && file.MAC != nil && e.Value.MAC != nil {
-				v.Fail(e.Value.MAC, "the node's mac is the mac of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
+				v.ReportFault(e.Value.MAC, "the node's mac is the mac of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
 			}
-			give(&n.Ports[end.Port], prefixes(e.Value.Address))
+			give(&n.Ports[end.Port], placePrefixes(e.Value.Address))
 			giveMAC(&n.Ports[end.Port], e.Value.MAC)
 		}
 	}
@@ -139,7 +139,7 @@ type placed struct {
 	at any
 }
 
-func prefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
+func placePrefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
 	for i := range list {
 		out = append(out, placed{netip.Prefix(list[i]), &list[i]})
 	}
@@ -149,7 +149,7 @@ func prefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
 // recordAddress records that an address is in use, unless it is already taken.
 func (v *addressing) recordAddress(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
-		v.Fail(a.at, "every interface needs its own", "the address %s is already used on line %d", a.Addr(), v.Line(other))
+		v.ReportFault(a.at, "every interface needs its own", "the address %s is already used on line %d", a.Addr(), v.Line(other))
 		return false
 	}
 	taken[a.Addr()] = a.at
@@ -205,7 +205,7 @@ func (v *addressing) automaticAddresses(hosts []int, first netip.Prefix, taken m
 				if !pools[p].IsValid() {
 					hint = "there is no pool of the same size after it for other interfaces"
 				}
-				v.Fail(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
+				v.ReportFault(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
 				return
 			}
 			given[ip] = true

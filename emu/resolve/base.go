@@ -22,8 +22,8 @@ const (
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
 // nameHint describes the names that namePattern and a length allow.
-func nameHint(most int) string {
-	return fmt.Sprintf("a name is at most %d letters, digits, _ . or -, and begins with a letter or digit", most)
+func nameHint(maxLength int) string {
+	return fmt.Sprintf("a name is at most %d letters, digits, _ . or -, and begins with a letter or digit", maxLength)
 }
 
 // base is what the parts of the resolution share: the plan so far, and what serves to find
@@ -47,8 +47,8 @@ func newBase(r *yamlfile.Reader) *base {
 	}
 }
 
-// end finds the port that a value in the file names.
-func (v *base) end(name *string) (plan.End, bool) {
+// findEnd finds the port that a value in the file names.
+func (v *base) findEnd(name *string) (plan.End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true
 	}
@@ -69,18 +69,18 @@ func rateOf(p *plan.Plan, port *plan.Port) units.Rate {
 	return p.Links[port.Link].Dir[port.End].Rate
 }
 
-func (v *base) checkName(place any, what, name string, most int) bool {
-	ok := len(name) <= most && namePattern.MatchString(name)
+func (v *base) checkName(place any, what, name string, maxLength int) bool {
+	ok := len(name) <= maxLength && namePattern.MatchString(name)
 	if !ok {
-		v.Fail(place, nameHint(most), "%s cannot be %q", what, name)
+		v.ReportFault(place, nameHint(maxLength), "%s cannot be %q", what, name)
 	}
 	return ok
 }
 
 // checkTime checks a time in the file, which may be nil.
-func (v *base) checkTime(t *units.Time, what string, most units.Time) {
-	if t != nil && (*t < 0 || *t > most) {
-		v.Fail(t, "", "%s %v is outside 0s to %v", what, *t, most)
+func (v *base) checkTime(t *units.Time, what string, maxValue units.Time) {
+	if t != nil && (*t < 0 || *t > maxValue) {
+		v.ReportFault(t, "", "%s %v is outside 0s to %v", what, *t, maxValue)
 	}
 }
 
@@ -94,8 +94,8 @@ func (v *base) addPort(node int, name string) int {
 	return port
 }
 
-// node finds the node that the value at place names.
-func (v *base) node(place any, name string) (int, bool) {
+// findNode finds the node that the value at place names.
+func (v *base) findNode(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
 	if !ok {
 		v.failName(place, func() error {
@@ -112,8 +112,8 @@ func (v *base) node(place any, name string) (int, bool) {
 // will be shown, as a suggestion takes time when there are many names.
 func (v *base) failName(place any, say func() error) {
 	var bad *plan.NameError
-	if !v.Full() && errors.As(say(), &bad) {
-		v.Fail(place, bad.Hint, "%s", bad.Msg)
+	if !v.HasEnoughFaults() && errors.As(say(), &bad) {
+		v.ReportFault(place, bad.Hint, "%s", bad.Msg)
 	}
 }
 
@@ -124,7 +124,7 @@ func (v *base) checkPatch(err error, place any) {
 		if v.Place(bad.Field) != nil {
 			place = bad.Field
 		}
-		v.Fail(place, "", "%s", bad.Msg)
+		v.ReportFault(place, "", "%s", bad.Msg)
 	}
 }
 
@@ -136,8 +136,8 @@ func (v *base) nodeFileOf(node int) *labfile.Node {
 	return &labfile.Node{}
 }
 
-// port finds the port of a node that the file has settings for.
-func (v *base) port(node int, name *string) (int, bool) {
+// findPort finds the port of a node that the file has settings for.
+func (v *base) findPort(node int, name *string) (int, bool) {
 	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
 	if !ok {
 		v.failName(name, func() error { return v.plan.NoPort(node, *name) })

@@ -56,7 +56,7 @@ func longestTrip(p *plan.Plan, frame, answer units.Bytes) (longest units.Time) {
 			continue
 		}
 		for j := range nodes[i].Ports {
-			if far, _, ok := over(p, &nodes[i].Ports[j], frame, answer); ok {
+			if far, _, ok := exchangeTime(p, &nodes[i].Ports[j], frame, answer); ok {
 				from[far] = true
 			}
 		}
@@ -74,7 +74,7 @@ func longestTrip(p *plan.Plan, frame, answer units.Bytes) (longest units.Time) {
 				continue
 			}
 			for j := range nodes[at].Ports {
-				to, time, ok := over(p, &nodes[at].Ports[j], frame, answer)
+				to, time, ok := exchangeTime(p, &nodes[at].Ports[j], frame, answer)
 				switch {
 				case !ok:
 				case hops[to] < 0:
@@ -108,9 +108,9 @@ func longestTrip(p *plan.Plan, frame, answer units.Bytes) (longest units.Time) {
 	return longest
 }
 
-// over returns the node at the far end of a port's link and how long a frame and its
+// exchangeTime returns the node at the far end of a port's link and how long a frame and its
 // answer take on the link.
-func over(p *plan.Plan, port *plan.Port, frame, answer units.Bytes) (to int, time units.Time, ok bool) {
+func exchangeTime(p *plan.Plan, port *plan.Port, frame, answer units.Bytes) (to int, time units.Time, ok bool) {
 	if port.Link < 0 {
 		return 0, 0, false
 	}

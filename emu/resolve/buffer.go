@@ -32,10 +32,10 @@ type memory struct {
 	flights        float64     // headroom covers at least this many link delays at line rate
 }
 
-// memory resolves the buffer of a switch. It returns false after a fault that
+// resolveMemory resolves the buffer of a switch. It returns false after a fault that
 // leaves the buffer without a size.
-func (v *qos) memory(node int) (memory, bool) {
-	d := v.deep[node]
+func (v *qos) resolveMemory(node int) (memory, bool) {
+	d := v.qosFiles[node]
 	file := d.Buffer.Settings()
 	if file == nil {
 		return memory{}, true
@@ -72,18 +72,18 @@ func (v *qos) memory(node int) (memory, bool) {
 	if m.part > 0 {
 		m.size = m.part * ports * parts
 	}
-	place := v.Some(file.Size, file.Preset, file)
+	place := v.FirstSet(file.Size, file.Preset, file)
 	switch {
 	case file.Size != nil && (*file.Size == 0 || *file.Size > maxMemory):
-		v.Fail(place, "leave the buffer out for unlimited memory", "buffer size %v is outside 1B to %v", *file.Size, maxMemory)
+		v.ReportFault(place, "leave the buffer out for unlimited memory", "buffer size %v is outside 1B to %v", *file.Size, maxMemory)
 		return m, false
 	case m.part > 0 && file.Alpha != nil:
-		v.Fail(file.Alpha, "", "alpha has no effect: the shares of per-port are static")
+		v.ReportFault(file.Alpha, "", "alpha has no effect: the shares of per-port are static")
 	case m.size == 0 && file.Preset != nil:
-		v.Fail(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and no host's link has a rate")
+		v.ReportFault(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and no host's link has a rate")
 		return m, false
 	case m.size == 0:
-		v.Fail(place, "write for example buffer: {size: 12MB}, or a preset", "the buffer lacks size")
+		v.ReportFault(place, "write for example buffer: {size: 12MB}, or a preset", "the buffer lacks size")
 		return m, false
 	}
 	return m, true
@@ -101,19 +101,19 @@ func (v *qos) nicRate() units.Rate {
 	return 0
 }
 
-// buffers resolves how much of the buffer the classes of switches may take, and
+// resolveBuffers resolves how much of the buffer the classes of switches may take, and
 // how they pause and trim. It allows for everything that links do in the course
 // of the run.
-func (v *qos) buffers() {
-	if !slices.ContainsFunc(v.deep, func(d *qosFile) bool { return d != nil }) {
+func (v *qos) resolveBuffers() {
+	if !slices.ContainsFunc(v.qosFiles, func(d *qosFile) bool { return d != nil }) {
 		return
 	}
 	reach := v.plan.Extremes()
-	for i, d := range v.deep {
+	for i, d := range v.qosFiles {
 		if d == nil || v.plan.Nodes[i].Kind == plan.Host {
 			continue
 		}
-		m, ok := v.memory(i)
+		m, ok := v.resolveMemory(i)
 		if !ok {
 			continue
 		}
@@ -122,15 +122,15 @@ func (v *qos) buffers() {
 			port := &n.Ports[p]
 			for j, file := range d.classes {
 				v.resolveBufferShare(d, file, &m, &port.Classes[j])
-				v.pfc(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
-				v.credits(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j])
+				v.resolvePFC(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
+				v.resolveCredits(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j])
 			}
 			for j, file := range d.classes {
-				port.Classes[j].Trim = v.trim(d, file, port, reach[port.Link][port.End].MTU)
+				port.Classes[j].Trim = v.resolveTrimming(d, file, port, reach[port.Link][port.End].MTU)
 			}
 		}
 		v.globalPause(i, &m, reach)
-		v.fill(i, &m)
+		v.checkBufferFill(i, &m)
 	}
 }
 
@@ -140,35 +140,35 @@ func (v *qos) resolveBufferShare(d *qosFile, file *namedClass, m *memory, c *cla
 	if ingress == nil {
 		ingress = &labfile.Ingress{}
 	}
-	if d.lossless(file) {
+	if d.isLossless(file) {
 		c.Ingress.Reserve = m.ingressReserve
 		hint := "pauses limit it: see xoff and alpha of pfc"
 		if file.Credits.Settings() != nil {
 			hint = "credits limit it: see buffer of credits"
 			if ingress.Reserve != nil {
-				v.Fail(ingress.Reserve, hint, "ingress of the class %s with credits has no reserve", file.name)
+				v.ReportFault(ingress.Reserve, hint, "ingress of the class %s with credits has no reserve", file.name)
 			}
 		}
 		if ingress.Limit != nil {
-			v.Fail(ingress.Limit, hint, "ingress of the lossless class %s has no limit", file.name)
+			v.ReportFault(ingress.Limit, hint, "ingress of the lossless class %s has no limit", file.name)
 		}
 		if ingress.Alpha != nil {
-			v.Fail(ingress.Alpha, hint, "ingress of the lossless class %s has no alpha", file.name)
+			v.ReportFault(ingress.Alpha, hint, "ingress of the lossless class %s has no alpha", file.name)
 		}
 	} else {
 		c.Alpha, c.Reserve = m.lossy, m.queueReserve
 		c.Ingress.Alpha = m.ingressAlpha
 	}
-	set(&c.Reserve, file.Reserve)
-	set((*labfile.Alpha)(&c.Alpha), file.Alpha)
-	set(&c.Ingress.Reserve, ingress.Reserve)
-	if m.part > 0 && !d.lossless(file) {
+	setFrom(&c.Reserve, file.Reserve)
+	setFrom((*labfile.Alpha)(&c.Alpha), file.Alpha)
+	setFrom(&c.Ingress.Reserve, ingress.Reserve)
+	if m.part > 0 && !d.isLossless(file) {
 		c.Ingress.Limit = max(m.part-c.Ingress.Reserve, 1)
 	}
-	set(&c.Ingress.Limit, ingress.Limit)
-	set((*labfile.Alpha)(&c.Ingress.Alpha), ingress.Alpha)
+	setFrom(&c.Ingress.Limit, ingress.Limit)
+	setFrom((*labfile.Alpha)(&c.Ingress.Alpha), ingress.Alpha)
 	if ingress.Limit != nil && *ingress.Limit == 0 {
-		v.Fail(ingress.Limit, "leave it out for no limit", "limit must be above 0")
+		v.ReportFault(ingress.Limit, "leave it out for no limit", "limit must be above 0")
 	}
 	for _, key := range []struct {
 		name  string
@@ -178,9 +178,9 @@ func (v *qos) resolveBufferShare(d *qosFile, file *namedClass, m *memory, c *cla
 		{"reserve", file.Reserve, nil}, {"alpha", nil, file.Alpha},
 		{"reserve", ingress.Reserve, nil}, {"alpha", nil, ingress.Alpha},
 	} {
-		place := v.Some(key.bytes, key.alpha)
+		place := v.FirstSet(key.bytes, key.alpha)
 		if place != nil && m.size == 0 {
-			v.Fail(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, but the switch has no buffer", key.name, file.name)
+			v.ReportFault(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, but the switch has no buffer", key.name, file.name)
 		}
 		v.checkMemory(key.bytes, key.name)
 	}
@@ -189,13 +189,13 @@ func (v *qos) resolveBufferShare(d *qosFile, file *namedClass, m *memory, c *cla
 // checkMemory checks an amount in the file, which may be nil.
 func (v *qos) checkMemory(b *units.Bytes, what string) {
 	if b != nil && *b > maxMemory {
-		v.Fail(b, "", "%s %v exceeds %v", what, *b, maxMemory)
+		v.ReportFault(b, "", "%s %v exceeds %v", what, *b, maxMemory)
 	}
 }
 
-// fill checks a switch's classes against the size of the buffer.
-func (v *qos) fill(node int, m *memory) {
-	n, d := &v.plan.Nodes[node], v.deep[node]
+// checkBufferFill checks a switch's classes against the size of the buffer.
+func (v *qos) checkBufferFill(node int, m *memory) {
+	n, d := &v.plan.Nodes[node], v.qosFiles[node]
 	n.QoS.Buffer = m.size
 	var headroom, reserve units.Bytes
 	for p := range n.Ports {
@@ -209,7 +209,7 @@ func (v *qos) fill(node int, m *memory) {
 	shared := m.size - headroom - reserve
 	if m.size > 0 && shared <= 0 {
 		buffer := d.Buffer.Settings()
-		v.Fail(v.Some(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
+		v.ReportFault(v.FirstSet(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
 			"the headroom of %s takes %v and its reserves %v: %v of a buffer of %v", n.Name, headroom, reserve, headroom+reserve, m.size)
 		return
 	}
@@ -218,24 +218,24 @@ func (v *qos) fill(node int, m *memory) {
 		for j, c := range n.Ports[p].Classes {
 			file := d.classes[j]
 			if f := file.PFC.Settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {
-				v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserves, the buffer of %s holds %v", *f.Xoff, n.Name, shared)
+				v.ReportFault(f.Xoff, "", "xoff %v is never reached: without headroom and reserves, the buffer of %s holds %v", *f.Xoff, n.Name, shared)
 			}
 			mark := file.Mark
 			if mark == nil {
 				mark = queue.Mark
 			}
-			if most := longest(&c, m.size, shared); mark != nil && most > 0 {
-				v.checkMark(n, c.Mark, most, mark)
+			if maxLength := maxQueue(&c, m.size, shared); mark != nil && maxLength > 0 {
+				v.checkMark(n, c.Mark, maxLength, mark)
 				if k, err := congestion.Points.Find(mark.Name); err == nil && k.NotFair != "" && file.Order != nil && *file.Order == labfile.Fair {
-					v.Fail(v.Some(file.Order, mark), "leave out order: fair or mark: "+mark.Name, "%s and does not work with order: fair", k.NotFair)
+					v.ReportFault(v.FirstSet(file.Order, mark), "leave out order: fair or mark: "+mark.Name, "%s and does not work with order: fair", k.NotFair)
 				}
 			}
 		}
 	}
 }
 
-// longest returns the greatest length of a class's queue, 0 if it has no bound.
-func longest(c *class.Class, buffer, shared units.Bytes) units.Bytes {
+// maxQueue returns the greatest length of a class's queue, 0 if it has no bound.
+func maxQueue(c *class.Class, buffer, shared units.Bytes) units.Bytes {
 	bound := buffer
 	if c.Alpha > 0 {
 		// A single queue in the buffer is in balance at T = alpha·(shared-T)

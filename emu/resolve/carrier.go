@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// version chooses the version of IP among hosts, unless the file does.
-func (e *patternEntry) version(hosts []int, file *labfile.IPVersion) (ipv6 bool) {
+// chooseIPVersion chooses the version of IP among hosts, unless the file does.
+func (e *patternEntry) chooseIPVersion(hosts []int, file *labfile.IPVersion) (ipv6 bool) {
 	of := func(ipv6 bool) int {
 		return slices.IndexFunc(hosts, func(h int) bool { return !e.speaks(hostEnd{host: h}, ipv6) })
 	}
@@ -17,11 +17,11 @@ func (e *patternEntry) version(hosts []int, file *labfile.IPVersion) (ipv6 bool)
 	switch {
 	case file != nil:
 		if without := [2]int{without4, without6}[*file/6]; without >= 0 {
-			e.Fail(file, "", "%s has no IPv%d address", e.plan.Nodes[hosts[without]].Name, *file)
+			e.ReportFault(file, "", "%s has no IPv%d address", e.plan.Nodes[hosts[without]].Name, *file)
 		}
 		return *file == 6
 	case without4 >= 0 && without6 >= 0:
-		e.Fail(e.place, "", "%s has no IPv4 address and %s no IPv6 address: the hosts have no IP version in common",
+		e.ReportFault(e.place, "", "%s has no IPv4 address and %s no IPv6 address: the hosts have no IP version in common",
 			e.plan.Nodes[hosts[without4]].Name, e.plan.Nodes[hosts[without6]].Name)
 	}
 	return without4 >= 0
@@ -34,17 +34,17 @@ func (e *patternEntry) packetMTU(used []plan.End, given *units.Bytes, ipv6 bool)
 	if len(used) == 0 {
 		return unknownMTU
 	}
-	least := maxMTU
+	minMTU := maxMTU
 	for _, x := range used {
 		n := &e.plan.Nodes[x.Node]
 		p := &n.Ports[x.Port]
-		least = min(least, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-n.EdgeOverhead(ipv6))
+		minMTU = min(minMTU, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-n.EdgeOverhead(ipv6))
 	}
 	if given == nil {
-		return least
+		return minMTU
 	}
-	if *given > least {
-		e.Fail(given, "leave it out for the smallest mtu of the hosts' links", "mtu %v is larger than the links' mtu %v", *given, least)
+	if *given > minMTU {
+		e.ReportFault(given, "leave it out for the smallest mtu of the hosts' links", "mtu %v is larger than the links' mtu %v", *given, minMTU)
 	}
 	return *given
 }

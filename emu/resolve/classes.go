@@ -15,9 +15,9 @@ import (
 // qos resolves queues, traffic classes and the buffers of switches.
 type qos struct {
 	*base
-	kinds  *labfile.Kinds
-	queues map[plan.End]labfile.Queue // what the file says about the queue of each port
-	deep   []*qosFile                 // of each node; nil if it has no classes
+	kinds    *labfile.Kinds
+	queues   map[plan.End]labfile.Queue // what the file says about the queue of each port
+	qosFiles []*qosFile                 // of each node; nil if it has no classes
 }
 
 // defaultClass is the class of packets that match no other class. Every node
@@ -39,8 +39,8 @@ type namedClass struct {
 	priority uint8
 }
 
-// bare returns the class without the settings that only a switch or a port has.
-func (c *namedClass) bare() class.Class {
+// commonPart returns the class without the settings that only a switch or a port has.
+func (c *namedClass) commonPart() class.Class {
 	bare := class.Class{Name: c.name, Priority: c.priority}
 	if c.Weight != nil {
 		bare.Weight = int(*c.Weight)
@@ -49,16 +49,16 @@ func (c *namedClass) bare() class.Class {
 	return bare
 }
 
-// lossless reports whether packets of a class are never dropped for lack of
+// isLossless reports whether packets of a class are never dropped for lack of
 // room.
-func (d *qosFile) lossless(c *namedClass) bool {
+func (d *qosFile) isLossless(c *namedClass) bool {
 	return c.PFC.Settings() != nil || c.Credits.Settings() != nil || d.Pause.Settings() != nil
 }
 
-// classes resolves which nodes have classes, and which packets belong to each
+// resolveClasses resolves which nodes have classes, and which packets belong to each
 // class.
-func (v *qos) classes() {
-	v.deep = make([]*qosFile, len(v.plan.Nodes))
+func (v *qos) resolveClasses() {
+	v.qosFiles = make([]*qosFile, len(v.plan.Nodes))
 	kinds := v.kinds
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
@@ -75,7 +75,7 @@ func (v *qos) classes() {
 			continue
 		}
 		d := &qosFile{
-			Switch:  file.Join(v.Reader, kinds.Switch.Switch),
+			Switch:  file.JoinBase(v.Reader, kinds.Switch.Switch),
 			classes: v.joinClasses(file.Classes, kinds.Switch.Classes),
 		}
 		cutThrough := d.CutThrough != nil && *d.CutThrough
@@ -85,10 +85,10 @@ func (v *qos) classes() {
 		}
 	}
 	for i := range v.plan.Nodes {
-		if v.plan.Nodes[i].Kind == plan.Host && v.deep[i] == nil {
+		if v.plan.Nodes[i].Kind == plan.Host && v.qosFiles[i] == nil {
 			v.takeOver(i)
 		}
-		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
+		if n := &v.plan.Nodes[i]; v.qosFiles[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
 			v.setClasses(i, &qosFile{}) // these send by class
 		}
 	}
@@ -107,7 +107,7 @@ func (v *qos) joinClasses(node, kind yamlfile.Dict[labfile.Class]) []*namedClass
 				continue
 			}
 			joined[i].at = name
-			joined[i].Class = file.Join(v.Reader, joined[i].Class)
+			joined[i].Class = file.JoinBase(v.Reader, joined[i].Class)
 		}
 	}
 	return joined
@@ -126,11 +126,11 @@ func (v *qos) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
 			{"ingress", c.Ingress != nil, c.Ingress}, {"credits", c.Credits != nil, c.Credits}, {"trim", c.Trim != nil, c.Trim},
 		} {
 			if key.set {
-				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark, pfc", "%s is a setting of a switch's class", key.name)
+				v.ReportFault(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark, pfc", "%s is a setting of a switch's class", key.name)
 			}
 		}
 		if f := c.PFC.Settings(); f != nil && *f != (labfile.PFC{}) {
-			v.Fail(c.PFC, "write pfc: {} for a class that PFC frames pause, or pfc: none for one that ignores them", "hosts do not pause their switch: a class of a host has no thresholds")
+			v.ReportFault(c.PFC, "write pfc: {} for a class that PFC frames pause, or pfc: none for one that ignores them", "hosts do not pause their switch: a class of a host has no thresholds")
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (v *qos) setClasses(node int, d *qosFile) {
 	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
 		d.classes = append(d.classes, &namedClass{name: defaultClass})
 	}
-	v.deep[node] = d
+	v.qosFiles[node] = d
 	v.plan.Nodes[node].QoS = &plan.QoS{}
 	var holder [class.Count]*namedClass
 	for _, c := range d.classes {
@@ -152,11 +152,11 @@ func (v *qos) setClasses(node int, d *qosFile) {
 		case c.Priority != nil:
 			c.priority = uint8(*c.Priority)
 		case c.name != defaultClass:
-			v.Fail(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
+			v.ReportFault(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
 			continue
 		}
 		if other := holder[c.priority]; other != nil {
-			v.Fail(v.Some(c.Priority, other.Priority, c.at, other.at), "every class needs its own priority, 0 to 7; the class default has 0 unless it sets another",
+			v.ReportFault(v.FirstSet(c.Priority, other.Priority, c.at, other.at), "every class needs its own priority, 0 to 7; the class default has 0 unless it sets another",
 				"the classes %s and %s both have priority %d", other.name, c.name, c.priority)
 			continue
 		}
@@ -207,7 +207,7 @@ func (v *qos) classMap(d *qosFile) (m class.Map) {
 			v.assignCodePoints(&c.PCP[i], "pcp", c.PCP[i].Range, c, pcps[:], m.PCP[:])
 		}
 		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
-			v.Fail(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
+			v.ReportFault(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
 		}
 	}
 	return m
@@ -217,7 +217,7 @@ func (v *qos) classMap(d *qosFile) (m class.Map) {
 func (v *qos) assignCodePoints(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.Low; p <= s.High; p++ {
 		if other := holders[p]; other != nil {
-			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
+			v.ReportFault(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
 			return
 		}
 		holders[p], m[p] = c, c.priority
@@ -233,7 +233,7 @@ func (v *qos) takeOver(host int) {
 			continue
 		}
 		at := v.plan.Links[p.Link].Ends[1-p.End].Node
-		theirs := v.deep[at]
+		theirs := v.qosFiles[at]
 		switch {
 		case theirs == nil || v.plan.Nodes[at].Kind == plan.Host:
 		case first < 0:
@@ -246,14 +246,14 @@ func (v *qos) takeOver(host int) {
 				}
 				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, Class: file})
 			}
-			v.deep[host] = mine
+			v.qosFiles[host] = mine
 			n.QoS = &plan.QoS{Map: v.plan.Nodes[at].QoS.Map}
-		case n.QoS.Map != v.plan.Nodes[at].QoS.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
-			v.Fail(v.Some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
+		case n.QoS.Map != v.plan.Nodes[at].QoS.Map || !slices.EqualFunc(v.qosFiles[first].classes, theirs.classes, sameOnHosts):
+			v.ReportFault(v.FirstSet(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
 				"%s is connected to %s and %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
 			return
 		}
 	}
 }
 
-func sameOnHosts(a, b *namedClass) bool { return a.bare() == b.bare() }
+func sameOnHosts(a, b *namedClass) bool { return a.commonPart() == b.commonPart() }

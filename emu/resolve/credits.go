@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// credits resolves the credits that a class of a port grants.
-func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class) {
+// resolveCredits resolves the credits that a class of a port grants.
+func (v *qos) resolveCredits(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class) {
 	f := file.Credits.Settings()
 	if f == nil {
 		return
@@ -18,8 +18,8 @@ func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]plan.
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
 	peer := v.plan.Links[port.Link].Ends[1-port.End]
-	switch theirs := v.deep[peer.Node]; {
-	case v.deep[at.Node].Pause.Settings() != nil:
+	switch theirs := v.qosFiles[peer.Node]; {
+	case v.qosFiles[at.Node].Pause.Settings() != nil:
 		v.FailOnce(file.Credits, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has credits", file.name)
 		return
 	case file.PFC.Settings() != nil:
@@ -36,7 +36,7 @@ func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]plan.
 	v.inOrder(port.Link, file)
 
 	config := credit.Config{Buffer: m.part}
-	set(&config.Buffer, f.Buffer)
+	setFrom(&config.Buffer, f.Buffer)
 	in := reach[port.Link][1-port.End]
 	frame := in.MTU + wire.EthernetHeader
 	room, longest := int(config.Buffer/credit.Block), int((frame+credit.Block-1)/credit.Block)
@@ -45,32 +45,32 @@ func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]plan.
 		v.FailOnce(file.Credits, "write for example credits: {buffer: 16KB}", "credits of the class %s lack buffer, the space of each port for queued packets", file.name)
 		return
 	case config.Buffer > credit.MaxBuffer:
-		v.FailOnce(v.Some(f.Buffer, file.Credits), "", "a buffer of %v exceeds the %v that credits can count", config.Buffer, credit.MaxBuffer)
+		v.FailOnce(v.FirstSet(f.Buffer, file.Credits), "", "a buffer of %v exceeds the %v that credits can count", config.Buffer, credit.MaxBuffer)
 		return
 	case m.part > 0 && config.Buffer > m.part:
 		v.FailOnce(f.Buffer, "enlarge size of the buffer, or leave this out for the whole share", "a buffer of %v for credits exceeds the share of a class at a port, %v", config.Buffer, m.part)
 		return
 	case room < longest:
-		v.FailOnce(v.Some(f.Buffer, file.Credits), "enlarge it, or write a smaller mtu in the link",
+		v.FailOnce(v.FirstSet(f.Buffer, file.Credits), "enlarge it, or write a smaller mtu in the link",
 			"a buffer of %v has %d blocks of %v, and a packet of the MTU (%dB with its Ethernet header) takes %d at %s: it could never be sent",
 			config.Buffer, room, credit.Block, frame, longest, name)
 		return
 	}
 	// If no more than this is held back, the longest packet always gets credit
 	// eventually.
-	most := units.Bytes(room-longest+1) * credit.Block
-	config.Update = min(config.Buffer/4, most)
-	set(&config.Update, f.Update)
+	maxCredit := units.Bytes(room-longest+1) * credit.Block
+	config.Update = min(config.Buffer/4, maxCredit)
+	setFrom(&config.Update, f.Update)
 	switch {
 	case config.Update == 0:
-		v.Fail(f.Update, "a quarter of the buffer is the default", "update must be above 0")
-	case config.Update > most:
+		v.ReportFault(f.Update, "a quarter of the buffer is the default", "update must be above 0")
+	case config.Update > maxCredit:
 		v.FailOnce(f.Update, "so that a sender never waits for less", "an update of %v is too large: of the buffer's %v a packet of the MTU takes %v at %s, which leaves at most %v",
-			config.Update, config.Buffer, units.Bytes(longest)*credit.Block, name, most)
+			config.Update, config.Buffer, units.Bytes(longest)*credit.Block, name, maxCredit)
 	}
 	switch {
 	case f.Period != nil && *f.Period == 0:
-		v.Fail(f.Period, "leave it out for the time of 65536 bytes on the link", "period must be above 0")
+		v.ReportFault(f.Period, "leave it out for the time of 65536 bytes on the link", "period must be above 0")
 	case f.Period != nil:
 		v.checkTime(f.Period, "period", maxTime)
 		config.Period = *f.Period

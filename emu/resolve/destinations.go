@@ -11,41 +11,41 @@ import (
 	"github.com/weftlab/weft/traffic/pattern"
 )
 
-// stride resolves the distance between partners among n hosts; 0 if the file gives none.
-func (e *patternEntry) stride(f *labfile.Amount, n int) int {
+// resolveStride resolves the distance between partners among n hosts; 0 if the file gives none.
+func (e *patternEntry) resolveStride(f *labfile.Amount, n int) int {
 	if f == nil {
 		return 0
 	}
 	if n > 0 && int(*f) >= n {
-		e.Fail(f, "it must be less than the number of hosts", "stride %d is too large for %d hosts", *f, n)
+		e.ReportFault(f, "it must be less than the number of hosts", "stride %d is too large for %d hosts", *f, n)
 	}
 	return int(*f)
 }
 
-// destinations resolves where the hosts send; nil if the file does not say.
-func (e *patternEntry) destinations(f *labfile.DestinationsForm, hosts []int) pattern.Destinations {
+// resolveDestinations resolves where the hosts send; nil if the file does not say.
+func (e *patternEntry) resolveDestinations(f *labfile.DestinationsForm, hosts []int) pattern.Destinations {
 	switch {
 	case f != nil && e.Place(&f.Value.Hosts) != nil:
-		among := e.hosts(f.Value.Hosts, &f.Value.Hosts, 1)
+		among := e.findHosts(f.Value.Hosts, &f.Value.Hosts, 1)
 		if len(among) == 1 && slices.Contains(hosts, among[0]) {
-			e.Fail(&f.Value.Hosts, "leave it out of hosts:", "%s cannot send to itself", e.plan.Nodes[among[0]].Name)
+			e.ReportFault(&f.Value.Hosts, "leave it out of hosts:", "%s cannot send to itself", e.plan.Nodes[among[0]].Name)
 		}
 		return pattern.AnyOther{Among: among}
 	case f != nil && f.Value.Matrix != nil:
-		return e.matrix(f.Value.Matrix, hosts)
+		return e.resolveMatrix(f.Value.Matrix, hosts)
 	case len(hosts) == 1:
-		e.Fail(e.Some(f, e.place), "write to: {hosts: ...}, or more hosts", "%s has no other host to send to", e.plan.Nodes[hosts[0]].Name)
+		e.ReportFault(e.FirstSet(f, e.place), "write to: {hosts: ...}, or more hosts", "%s has no other host to send to", e.plan.Nodes[hosts[0]].Name)
 	case f == nil || f.Word == "random":
 	case f.Word == "permutation":
 		return pattern.Partners{}
 	default:
-		return pattern.Partners{Stride: e.stride(f.Value.Stride, len(hosts))}
+		return pattern.Partners{Stride: e.resolveStride(f.Value.Stride, len(hosts))}
 	}
 	return nil
 }
 
-// matrix resolves a traffic matrix among hosts.
-func (e *patternEntry) matrix(f *labfile.MatrixForm, hosts []int) pattern.Destinations {
+// resolveMatrix resolves a traffic matrix among hosts.
+func (e *patternEntry) resolveMatrix(f *labfile.MatrixForm, hosts []int) pattern.Destinations {
 	var rows [][]float64
 	if f.File != nil {
 		name, text, ok := f.File.Read(e.Reader, "matrix")
@@ -54,7 +54,7 @@ func (e *patternEntry) matrix(f *labfile.MatrixForm, hosts []int) pattern.Destin
 		}
 		var err error
 		if rows, err = readMatrix(text); err != nil {
-			e.Fail(f.File, "a line needs a number for each receiving host", "%s: %v", name, err)
+			e.ReportFault(f.File, "a line needs a number for each receiving host", "%s: %v", name, err)
 			return nil
 		}
 	}
@@ -67,16 +67,16 @@ func (e *patternEntry) matrix(f *labfile.MatrixForm, hosts []int) pattern.Destin
 	}
 	const hint = "write a row for each of hosts, in their order, with a number for each of them"
 	if len(rows) != len(hosts) && len(hosts) > 0 {
-		e.Fail(f, hint, "the matrix has %d rows for %d hosts", len(rows), len(hosts))
+		e.ReportFault(f, hint, "the matrix has %d rows for %d hosts", len(rows), len(hosts))
 		return nil
 	}
 	for i, row := range rows {
 		switch {
 		case len(row) != len(hosts):
-			e.Fail(f, hint, "row %d of the matrix has %d numbers for %d hosts", i+1, len(row), len(hosts))
+			e.ReportFault(f, hint, "row %d of the matrix has %d numbers for %d hosts", i+1, len(row), len(hosts))
 			return nil
 		case row[i] != 0:
-			e.Fail(f, "write 0 there", "row %d, column %d of the matrix: %s cannot send to itself", i+1, i+1, e.plan.Nodes[hosts[i]].Name)
+			e.ReportFault(f, "write 0 there", "row %d, column %d of the matrix: %s cannot send to itself", i+1, i+1, e.plan.Nodes[hosts[i]].Name)
 			return nil
 		}
 	}

@@ -34,7 +34,7 @@ func (v *directions) checkUnlimited(from plan.End, place any) {
 	}
 	for _, c := range all {
 		if c.Settings != nil {
-			v.Fail(place, "", "%s needs the rate of the link, and the rate of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
+			v.ReportFault(place, "", "%s needs the rate of the link, and the rate of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
 		}
 	}
 }
@@ -79,14 +79,14 @@ func (v *directions) checkTunnelMTU(link int, was, is units.Bytes, place any) {
 	}
 	for _, end := range v.plan.Links[link].Ends {
 		if n := &v.plan.Nodes[end.Node]; n.Encapsulates() {
-			v.Fail(place, "leave mtu out of the event, or give "+n.Name+" edge: none", plan.FixedMTU, n.Edge.Name, v.plan.PortName(end.Node, end.Port))
+			v.ReportFault(place, "leave mtu out of the event, or give "+n.Name+" edge: none", plan.FixedMTU, n.Edge.Name, v.plan.PortName(end.Node, end.Port))
 			return
 		}
 	}
 }
 
-// check reports what is wrong when the run begins.
-func (v *directions) check() {
+// checkStart reports what is wrong when the run begins.
+func (v *directions) checkStart() {
 	v.tunnelMTUs()
 	for i, l := range v.plan.Links {
 		for d := range l.Dir {
@@ -102,14 +102,14 @@ func (v *directions) checkDirection(link, direction int, s links.Settings, place
 	from := ends[direction]
 	port := &v.plan.Nodes[from.Node].Ports[from.Port]
 	frame := s.MTU + wire.EthernetHeader
-	if v.qos.deep[from.Node] != nil {
+	if v.qos.qosFiles[from.Node] != nil {
 		v.qos.checkClassLimits(from, frame, place)
 	} else if port.Queue.Limit < frame {
 		at := place
 		if limit := v.qos.queues[from].Limit; limit != nil {
 			at = limit
 		}
-		v.Fail(at, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+		v.ReportFault(at, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
 			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
 	}
 	if mtu := v.mtu; mtu != nil && units.Bytes(*mtu) == s.MTU {
@@ -117,18 +117,18 @@ func (v *directions) checkDirection(link, direction int, s links.Settings, place
 	}
 	for _, end := range ends {
 		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < change.MinMTU6 && speaksOwn(r, true) {
-			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+			v.ReportFault(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				ipv6Needs, s.MTU, change.MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
 		if s.MTU < change.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
-			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+			v.ReportFault(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				ipv6Needs, s.MTU, change.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}
 		n := &v.plan.Nodes[end.Node]
 		if over := n.EdgeOverhead(true); s.MTU-over < change.MinMTU6 && plan.HasFamily(n.Ports[end.Port].Addresses, true) {
-			v.Fail(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", change.MinMTU6+over),
+			v.ReportFault(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", change.MinMTU6+over),
 				"mtu %d leaves %d inside the tunnels of %s, less than the %d that IPv6 needs, and %s has an IPv6 address",
 				s.MTU, s.MTU-over, n.Edge.Name, change.MinMTU6, v.plan.PortName(end.Node, end.Port))
 			return

@@ -18,8 +18,8 @@ type edges struct {
 	kinds *labfile.Kinds
 }
 
-// resolve gives hosts their edge services.
-func (v *edges) resolve() {
+// resolveEdges gives hosts their edge services.
+func (v *edges) resolveEdges() {
 	kinds := v.kinds
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
@@ -30,22 +30,22 @@ func (v *edges) resolve() {
 		if n.VM != nil {
 			kind = kinds.VM.Edge
 		}
-		f := said.Join(v.Reader, kind)
+		f := said.JoinChoice(v.Reader, kind)
 		if f == nil || f.Name == "" {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
 			if said != nil {
-				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
+				v.ReportFault(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
 			}
 			continue
 		}
-		n.Edge = v.edge(n, f, v.Some(said, kind))
+		n.Edge = v.resolveEdge(n, f, v.FirstSet(said, kind))
 	}
 }
 
-// edge resolves the edge service of a host for the rate of its first link.
-func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Choice {
+// resolveEdge resolves the edge service of a host for the rate of its first link.
+func (v *edges) resolveEdge(n *plan.Node, f *labfile.Edge, place any) edge.Choice {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
 		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
@@ -58,10 +58,10 @@ func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Choice {
 	service := choose(v.Reader, f, f.Name, edge.Services.Kind(f.Name).Settings(f.PresetOf(), line))
 	before := v.Faults()
 	for _, c := range controlsIn(service.Settings) {
-		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)
+		*c = v.resolveControl(n, labfile.ControlOf(v.Reader, c), place)
 	}
 	if v.Faults() == before {
-		f.Report(v.Reader, service.Settings, service.Settings.Validate(slowest), place)
+		f.ReportError(v.Reader, service.Settings, service.Settings.Validate(slowest), place)
 	}
 	return service
 }

@@ -43,10 +43,10 @@ func (v *traffic) pairName(p hostPair) string {
 	return strings.ReplaceAll(v.endName(p.from)+"-"+v.endName(p.to), ":", ".")
 }
 
-// pairs pairs every end in from with every end in to on another host. The places are those
+// pairHosts pairs every end in from with every end in to on another host. The places are those
 // of the two lists.
-func (v *traffic) pairs(from, to []hostEnd, atFrom, atTo any) (pairs []hostPair) {
-	if !v.room(len(from)*len(to), atFrom) {
+func (v *traffic) pairHosts(from, to []hostEnd, atFrom, atTo any) (pairs []hostPair) {
+	if !v.checkRoom(len(from)*len(to), atFrom) {
 		return nil
 	}
 	for _, f := range from {
@@ -57,7 +57,7 @@ func (v *traffic) pairs(from, to []hostEnd, atFrom, atTo any) (pairs []hostPair)
 		}
 	}
 	if len(pairs) == 0 && len(from) > 0 && len(to) > 0 {
-		v.Fail(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0].host].Name)
+		v.ReportFault(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0].host].Name)
 	}
 	return pairs
 }
@@ -73,7 +73,7 @@ func (v *traffic) ends(names yamlfile.OneOrMore[string], place any, nic bool) (a
 		for _, e := range found {
 			switch {
 			case there[e] && names[i] == v.endName(e):
-				v.Fail(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
+				v.ReportFault(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
 				ok = false
 			case there[e]:
 			case nic && !v.hasNIC(e.host, &names[i]):
@@ -85,18 +85,18 @@ func (v *traffic) ends(names yamlfile.OneOrMore[string], place any, nic bool) (a
 		}
 	}
 	if len(names) == 0 {
-		v.Fail(place, "name at least one host", "the list is empty")
+		v.ReportFault(place, "name at least one host", "the list is empty")
 		ok = false
 	}
 	return all, ok
 }
 
-// hosts is ends for entries whose flows choose their interfaces by the hosts' routes.
-func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
+// findHosts is ends for entries whose flows choose their interfaces by the hosts' routes.
+func (v *traffic) findHosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ends, ok := v.ends(names, place, nic)
 	for _, e := range ends {
 		if e.port != 0 {
-			v.Fail(place, "write "+v.plan.Nodes[e.host].Name+": the routes of the hosts choose; only from: and to: of flows and transfers take interfaces",
+			v.ReportFault(place, "write "+v.plan.Nodes[e.host].Name+": the routes of the hosts choose; only from: and to: of flows and transfers take interfaces",
 				"%s is an interface, and here hosts take part", v.endName(e))
 			return nil, false
 		}
@@ -117,7 +117,7 @@ func (v *traffic) matchEnds(name *string) (found []hostEnd, ok bool) {
 	}
 	for _, p := range []string{host, port} {
 		if _, err := path.Match(p, ""); err != nil {
-			v.Fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
+			v.ReportFault(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
 			return nil, false
 		}
 	}
@@ -140,9 +140,9 @@ func (v *traffic) matchEnds(name *string) (found []hostEnd, ok bool) {
 	case len(found) > 0:
 		return found, true
 	case bound:
-		v.Fail(name, "write host:interface, such as h1:eth0", "no interface of a host matches %q", *name)
+		v.ReportFault(name, "write host:interface, such as h1:eth0", "no interface of a host matches %q", *name)
 	default:
-		v.Fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
+		v.ReportFault(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
 	}
 	return nil, false
 }
@@ -151,39 +151,39 @@ func (v *traffic) matchEnds(name *string) (found []hostEnd, ok bool) {
 func (v *traffic) hostEnd(name *string) (hostEnd, bool) {
 	var e hostEnd
 	if _, port, bound := strings.Cut(*name, ":"); bound && port != "" {
-		end, ok := v.end(name)
+		end, ok := v.findEnd(name)
 		if !ok {
 			return e, false
 		}
 		e = hostEnd{end.Node, workload.Interface(end.Port + 1)}
 	} else {
-		n, ok := v.node(name, *name)
+		n, ok := v.findNode(name, *name)
 		if !ok {
 			return e, false
 		}
 		e.host = n
 	}
 	if v.plan.Nodes[e.host].Kind != plan.Host {
-		v.Fail(name, "modelled traffic runs between hosts", "%s is a switch", v.plan.Nodes[e.host].Name)
+		v.ReportFault(name, "modelled traffic runs between hosts", "%s is a switch", v.plan.Nodes[e.host].Name)
 		return e, false
 	}
 	return e, true
 }
 
-// version chooses the version of IP between two ends, unless the file does. Place is where
+// chooseIPVersion chooses the version of IP between two ends, unless the file does. Place is where
 // the file names the hosts.
-func (v *traffic) version(p hostPair, file *labfile.IPVersion, place any) (ipv6, ok bool) {
+func (v *traffic) chooseIPVersion(p hostPair, file *labfile.IPVersion, place any) (ipv6, ok bool) {
 	ipv6 = !(v.speaks(p.from, false) && v.speaks(p.to, false))
 	if file == nil {
 		if ok = v.speaks(p.from, ipv6) && v.speaks(p.to, ipv6); !ok {
-			v.Fail(place, "", "%s and %s have no IP version in common", v.endName(p.from), v.endName(p.to))
+			v.ReportFault(place, "", "%s and %s have no IP version in common", v.endName(p.from), v.endName(p.to))
 		}
 		return ipv6, ok
 	}
 	ipv6 = *file == 6
 	for _, e := range []hostEnd{p.from, p.to} {
 		if !v.speaks(e, ipv6) {
-			v.Fail(file, "", "%s has no IPv%d address", v.endName(e), *file)
+			v.ReportFault(file, "", "%s has no IPv%d address", v.endName(e), *file)
 			return ipv6, false
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/links"
 )
 
-// events resolves the changes to links and applies them in order of time, so
+// resolveEvents resolves the changes to links and applies them in order of time, so
 // that each is checked against the state that the earlier ones left.
-func (v *directions) events(files []labfile.Event) {
+func (v *directions) resolveEvents(files []labfile.Event) {
 	type located struct {
 		plan.Event
 		file *labfile.Event
@@ -29,20 +29,20 @@ func (v *directions) events(files []labfile.Event) {
 			name = f.From
 		}
 		if name == nil || f.Link != nil && f.From != nil {
-			v.Fail(f, "link changes both directions, from only the one that leaves the endpoint, port a queue", "an event needs exactly one of link, from and port")
+			v.ReportFault(f, "link changes both directions, from only the one that leaves the endpoint, port a queue", "an event needs exactly one of link, from and port")
 			continue
 		}
 		if f.Set == nil || *f.Set == (change.LinkPatch{}) {
-			v.Fail(v.Some(f.Set, f), "write for example set: {state: down}", "the event sets nothing")
+			v.ReportFault(v.FirstSet(f.Set, f), "write for example set: {state: down}", "the event sets nothing")
 			continue
 		}
-		end, ok := v.end(name)
+		end, ok := v.findEnd(name)
 		if !ok {
 			continue
 		}
 		port := v.plan.Nodes[end.Node].Ports[end.Port]
 		if port.Link < 0 {
-			v.Fail(name, "", "%s has no link", *name)
+			v.ReportFault(name, "", "%s has no link", *name)
 			continue
 		}
 		e := plan.Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: *f.Set}

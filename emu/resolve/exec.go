@@ -19,17 +19,17 @@ const (
 	defaultWithin = time.Minute
 )
 
-// programs resolves the commands of the kind, then those of the node.
-func programs(v *yamlfile.Reader, kind, node []labfile.ExecForm) (all []plan.Program) {
+// resolvePrograms resolves the commands of the kind, then those of the node.
+func resolvePrograms(v *yamlfile.Reader, kind, node []labfile.ExecForm) (all []plan.Program) {
 	for _, list := range [][]labfile.ExecForm{kind, node} {
 		for i := range list {
-			all = append(all, program(v, &list[i]))
+			all = append(all, resolveProgram(v, &list[i]))
 		}
 	}
 	return all
 }
 
-func program(v *yamlfile.Reader, form *labfile.ExecForm) plan.Program {
+func resolveProgram(v *yamlfile.Reader, form *labfile.ExecForm) plan.Program {
 	f := &form.Value
 	p := plan.Program{Line: v.Line(form), Text: f.Run.Text, Argv: slices.Clone(f.Run.Argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.Argv == nil {
@@ -46,14 +46,14 @@ func program(v *yamlfile.Reader, form *labfile.ExecForm) plan.Program {
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
 	if f.Ready != nil {
-		p.Ready = Ready(v, f.Ready)
+		p.Ready = ResolveReady(v, f.Ready)
 	}
 	return p
 }
 
-// Ready resolves what to wait for after a command has started, and reports faults to the
+// ResolveReady resolves what to wait for after a command has started, and reports faults to the
 // reader.
-func Ready(v *yamlfile.Reader, f *labfile.Ready) plan.Ready {
+func ResolveReady(v *yamlfile.Reader, f *labfile.Ready) plan.Ready {
 	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// forwarding resolves how a switch chooses among next hops.
-func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
+// resolveForwarding resolves how a switch chooses among next hops.
+func (v *nodes) resolveForwarding(n *plan.Node, file *labfile.Node) {
 	f := cmp.Or(file.Forwarding, v.kinds.Switch.Forwarding)
 	name := forward.Default
 	if f != nil && f.Name != "" {
@@ -24,8 +24,8 @@ func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
 	}
 }
 
-// reroute resolves when switches notice the state of links.
-func reroute(v *base, f *labfile.Reroute) {
+// resolveReroute resolves when switches notice the state of links.
+func resolveReroute(v *base, f *labfile.Reroute) {
 	v.plan.Reroute = units.Never
 	if f == nil {
 		return
@@ -36,6 +36,6 @@ func reroute(v *base, f *labfile.Reroute) {
 	v.plan.Reroute = f.After
 	v.checkTime(&f.After, "after", maxTime)
 	if !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.Kind == plan.Switch }) {
-		v.Fail(f, "", "reroute has no effect: the lab has no switch")
+		v.ReportFault(f, "", "reroute has no effect: the lab has no switch")
 	}
 }

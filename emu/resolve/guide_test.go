@@ -91,9 +91,9 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 			collectKeys(t.FieldByIndex(f.Index).Type, keys)
 		}
 		if s, ok := reflect.Zero(t).Interface().(interface {
-			Keys() ([]string, []reflect.Type)
+			SystemKeys() ([]string, []reflect.Type)
 		}); ok {
-			names, settings := s.Keys()
+			names, settings := s.SystemKeys()
 			for i, name := range names {
 				keys[name] = true
 				collectKeys(settings[i], keys)

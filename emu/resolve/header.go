@@ -20,8 +20,8 @@ type header struct {
 	file *labfile.Lab
 }
 
-// resolve adds the settings to the plan.
-func (v *header) resolve() {
+// resolveHeader adds the settings to the plan.
+func (v *header) resolveHeader() {
 	p, lab := v.plan, v.file
 	if lab.Name != nil {
 		p.Name = *lab.Name
@@ -30,14 +30,14 @@ func (v *header) resolve() {
 		file := filepath.Base(v.File())
 		p.Name = strings.TrimSuffix(file, filepath.Ext(file))
 		if !namePattern.MatchString(p.Name) || len(p.Name) > maxLabName {
-			v.Fail(lab, "write name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's name", file)
+			v.ReportFault(lab, "write name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's name", file)
 		}
 	}
 	p.Seed = 1
-	set(&p.Seed, lab.Seed)
-	set(&p.Duration, lab.Duration)
+	setFrom(&p.Seed, lab.Seed)
+	setFrom(&p.Duration, lab.Duration)
 	if lab.Duration != nil && *lab.Duration == 0 {
-		v.Fail(lab.Duration, "leave it out to run until the last flow ends", "duration must be above 0")
+		v.ReportFault(lab.Duration, "leave it out to run until the last flow ends", "duration must be above 0")
 	}
 	v.checkTime(lab.Duration, "duration", maxTime)
 
@@ -46,14 +46,14 @@ func (v *header) resolve() {
 		p.Dilation = int(*d)
 	}
 	p.Fidelity = plan.Fidelity{Strict: lab.Fidelity.Mode == labfile.Strict, Limit: units.Millisecond}
-	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
-	set(&p.Fidelity.Share, lab.Fidelity.Share)
+	setFrom(&p.Fidelity.Limit, lab.Fidelity.Limit)
+	setFrom(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
-		v.Fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "limit must be above 0")
+		v.ReportFault(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "limit must be above 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
 	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
 	p.Engine.IO = plan.IO(lab.Engine.IO)
-	set(&p.Engine.Spin, lab.Engine.Spin)
+	setFrom(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 }

@@ -37,7 +37,7 @@ func (v *hostNames) check() {
 		}
 		place := places[n.Name]
 		if why := misleads(n.Name); why != "" && place != nil {
-			v.Fail(place, fmt.Sprintf("choose another name, such as %q", plainName(n.Name)),
+			v.ReportFault(place, fmt.Sprintf("choose another name, such as %q", plainName(n.Name)),
 				"a %s cannot be called %q: %s", what, n.Name, why)
 		}
 		lower := strings.ToLower(n.Name)
@@ -49,7 +49,7 @@ func (v *hostNames) check() {
 		if place == nil {
 			place = places[other]
 		}
-		v.Fail(place, "choose names that differ in more than case",
+		v.ReportFault(place, "choose names that differ in more than case",
 			"%q and %q are the same name to programs, which look names up without regard to case (RFC 4343)", other, n.Name)
 	}
 }

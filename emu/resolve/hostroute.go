@@ -20,8 +20,8 @@ type gatewayKey struct {
 	ipv6   bool
 }
 
-// resolve adds the routes to the plan: those of the file, then default routes to routers.
-func (v *hostRoutes) resolve() {
+// resolveHostRoutes adds the routes to the plan: those of the file, then default routes to routers.
+func (v *hostRoutes) resolveHostRoutes() {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind != plan.Host {
@@ -29,7 +29,7 @@ func (v *hostRoutes) resolve() {
 		}
 		for j := range file.Routes {
 			f := &file.Routes[j]
-			via, ok := v.gateway(f)
+			via, ok := v.resolveGateway(f)
 			if !ok {
 				continue
 			}
@@ -42,11 +42,11 @@ func (v *hostRoutes) resolve() {
 			}
 			switch {
 			case route.To.Addr().Is6() != route.Via.Is6():
-				v.Fail(&f.Via, "", "%s and %s have different IP versions", route.Via, route.To)
+				v.ReportFault(&f.Via, "", "%s and %s have different IP versions", route.Via, route.To)
 			case hasRoute(n.Routes, route.To):
-				v.Fail(&f.To, "", "%s already has a route to %s", n.Name, route.To)
+				v.ReportFault(&f.To, "", "%s already has a route to %s", n.Name, route.To)
 			case !v.onLink(i, route.Via):
-				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses",
+				v.ReportFault(&f.Via, "a gateway must be in the prefix of one of the host's addresses",
 					"%s cannot reach the gateway %s", n.Name, route.Via)
 			}
 			n.Routes = append(n.Routes, route)
@@ -103,19 +103,19 @@ func (v *hostRoutes) defaultGateway(domain int, ipv6 bool, prefixes []netip.Pref
 	return netip.Addr{}, false
 }
 
-// gateway returns the next hop of a host's route and checks its form.
-func (v *hostRoutes) gateway(f *labfile.Route) (netip.Addr, bool) {
+// resolveGateway returns the next hop of a host's route and checks its form.
+func (v *hostRoutes) resolveGateway(f *labfile.Route) (netip.Addr, bool) {
 	ok := f.To.Name == ""
 	if !ok {
-		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.Name)
+		v.ReportFault(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.Name)
 	}
 	if len(f.Via) != 1 || !f.Via[0].Plain {
-		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
+		v.ReportFault(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
 		return netip.Addr{}, false
 	}
 	ip, err := parseGateway(string(f.Via[0].Port))
 	if err != nil {
-		v.Fail(&f.Via, "", "via: %v", err)
+		v.ReportFault(&f.Via, "", "via: %v", err)
 	}
 	return ip, ok && err == nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/nicemu"
 )
 
-// layer resolves the layer above a host's NIC for the rate of its first link.
-func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
+// resolveLayer resolves the layer above a host's NIC for the rate of its first link.
+func (v *nics) resolveLayer(n *plan.Node, f *labfile.Layer, place any) {
 	if f == nil || f.Name == "" {
 		return
 	}
@@ -17,5 +17,5 @@ func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
 	}
 	line := v.rateOf(&n.Ports[0])
 	n.NIC.Layer = choose(v.Reader, f, f.Name, k.Settings(f.PresetOf(), line))
-	f.Report(v.Reader, n.NIC.Layer.Settings, n.NIC.Layer.Settings.Validate(line), place)
+	f.ReportError(v.Reader, n.NIC.Layer.Settings, n.NIC.Layer.Settings.Validate(line), place)
 }

@@ -20,7 +20,7 @@ func learning(v *base, kind *labfile.Learning) {
 		}
 		if n.Router != nil {
 			if file.Learning != nil {
-				v.Fail(file.Learning, "leave it out", "learning of %s has no effect: it is a router, which knows addresses from the lab file", n.Name)
+				v.ReportFault(file.Learning, "leave it out", "learning of %s has no effect: it is a router, which knows addresses from the lab file", n.Name)
 			}
 			continue
 		}
@@ -30,12 +30,12 @@ func learning(v *base, kind *labfile.Learning) {
 		}
 		c := mactable.Default()
 		if f != nil {
-			set(&c.Age, f.Age)
-			set((*labfile.TableSize)(&c.Size), f.Size)
+			setFrom(&c.Age, f.Age)
+			setFrom((*labfile.TableSize)(&c.Size), f.Size)
 		}
 		n.Learning = &c
 		if c.Age < minAge || c.Age > maxTime {
-			v.Fail(f.Age, "", "age %v is outside %v to %v", c.Age, minAge, maxTime)
+			v.ReportFault(f.Age, "", "age %v is outside %v to %v", c.Age, minAge, maxTime)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (v *linter) lateStarts() {
 // flowControl warns of pauses that come too late, never, or to a peer that ignores them.
 func (v *linter) flowControl() {
 	reach := v.plan.Extremes()
-	for i, d := range v.qos.deep {
+	for i, d := range v.qos.qosFiles {
 		if d == nil || v.plan.Nodes[i].Kind != plan.Switch {
 			continue
 		}
@@ -79,7 +79,7 @@ func (v *linter) flowControl() {
 			if f := d.Pause.Settings(); f != nil {
 				v.shortHeadroom(at, f, "PAUSE", port.Headroom[0], in, out)
 				if !v.plan.Nodes[peer.Node].Ports[peer.Port].Obeys.Pause {
-					v.Warn(v.Some(d.Pause, f), "give it pause: too",
+					v.Warn(v.FirstSet(d.Pause, f), "give it pause: too",
 						"%s asks %s for pauses of the whole port, which has no pause and ignores them: packets will be dropped", v.plan.PortName(i, p), v.plan.PortName(peer.Node, peer.Port))
 				}
 			}
@@ -121,7 +121,7 @@ func (v *linter) deafPeer(at, peer plan.End, c *class.Class, file *namedClass) {
 	if n.QoS != nil && n.QoS.Pause != nil {
 		name = "it has pause"
 	}
-	v.Warn(v.Some(file.PFC, file.at), "PFC works where both ends of a link have it: give the class pfc there too",
+	v.Warn(v.FirstSet(file.PFC, file.at), "PFC works where both ends of a link have it: give the class pfc there too",
 		"%s asks %s for pauses of class %s (priority %d), which ignores them, as %s: packets will be dropped",
 		v.plan.PortName(at.Node, at.Port), v.plan.PortName(peer.Node, peer.Port), c.Name, c.Priority, name)
 }
@@ -129,7 +129,7 @@ func (v *linter) deafPeer(at, peer plan.End, c *class.Class, file *namedClass) {
 // neverPauses warns of thresholds that a queue does not let a class reach, and of marks that
 // begin after pauses.
 func (v *linter) neverPauses(n *plan.Node, c *class.Class, file *namedClass) {
-	place := v.Some(file.Alpha, file.Limit, file.PFC.Settings().Xoff, file.PFC.Settings().Alpha, file.PFC, file.at)
+	place := v.FirstSet(file.Alpha, file.Limit, file.PFC.Settings().Xoff, file.PFC.Settings().Alpha, file.PFC, file.at)
 	switch {
 	case c.PFC.Xoff > 0 && c.Limit > 0 && c.Limit*units.Bytes(len(n.Ports)-1) < c.PFC.Xoff+c.Ingress.Reserve:
 		v.Warn(place, "lower xoff or raise limit", "class %s of %s never pauses: its queues hold %v each and drop what is beyond, and xoff is %v of one ingress port", c.Name, n.Name, c.Limit, c.PFC.Xoff)
@@ -143,7 +143,7 @@ func (v *linter) neverPauses(n *plan.Node, c *class.Class, file *namedClass) {
 			c.Name, n.Name, c.Limit, c.PFC.Alpha, v.balance(n, c.PFC.Alpha))
 	}
 	if m, ok := c.Mark.Settings.(congestion.MarksFrom); ok && c.PFC.Xoff > 0 && m.MarksFrom() > c.PFC.Xoff {
-		v.Warn(v.Some(file.Mark, file.PFC, file.at), "mark well below xoff, so that senders slow down before they are paused",
+		v.Warn(v.FirstSet(file.Mark, file.PFC, file.at), "mark well below xoff, so that senders slow down before they are paused",
 			"class %s of %s marks from %v on, and a single sender is paused at %v: it never gets a mark", c.Name, n.Name, m.MarksFrom(), c.PFC.Xoff)
 	}
 }
@@ -170,8 +170,8 @@ func (v *linter) rdmaDSCPs() (all []uint8) {
 // nicPlace returns where the file has a setting of a host's NIC, or the NIC.
 func (v *linter) nicPlace(node int, setting func(*labfile.NIC) any) any {
 	said, kind := v.nodeFileOf(node).NIC, v.lab.Topology.Kinds.Host.NIC
-	f := said.Over(v.Reader, kind)
-	return v.Some(setting(f), f, said, kind, v.files[node])
+	f := said.MergeOver(v.Reader, kind)
+	return v.FirstSet(setting(f), f, said, kind, v.files[node])
 }
 
 // classesOfNICs warns of NICs whose packets are in a lossy class of a switch that has a lossless
@@ -192,7 +192,7 @@ func (v *linter) classesOfNICs() {
 				continue
 			}
 			end := v.plan.Links[p.Link].Ends[1-p.End]
-			d := v.qos.deep[end.Node]
+			d := v.qos.qosFiles[end.Node]
 			if d == nil || v.plan.Nodes[end.Node].Kind != plan.Switch {
 				continue
 			}
@@ -210,9 +210,9 @@ func (v *linter) lossyDSCP(host, sw int, d *qosFile, dscp uint8) {
 	priority := v.plan.Nodes[sw].QoS.Map.DSCP[dscp]
 	for _, c := range d.classes {
 		switch {
-		case d.lossless(c) && c.priority == priority:
+		case d.isLossless(c) && c.priority == priority:
 			return
-		case d.lossless(c) && len(c.DSCP) > 0:
+		case d.isLossless(c) && len(c.DSCP) > 0:
 			lossless = cmp.Or(lossless, c)
 		case c.priority == priority:
 			lossy = c
@@ -242,7 +242,7 @@ func (v *linter) unmarked() {
 		if n.Edge.Settings != nil {
 			for _, c := range controlsIn(n.Edge.Settings) {
 				if waitsForMarks(*c) && !v.marksAny() {
-					v.Warn(v.Some(v.nodeFileOf(i).Edge, v.lab.Topology.Kinds.Host.Edge, v.files[i]), markHint,
+					v.Warn(v.FirstSet(v.nodeFileOf(i).Edge, v.lab.Topology.Kinds.Host.Edge, v.files[i]), markHint,
 						"cc: %s of %s at %s waits for marks, and no queue marks packets: it never slows down", c, n.Edge.Name, n.Name)
 				}
 			}
@@ -356,5 +356,5 @@ func (v *linter) shortMTUs() {
 
 // mtuPlace returns where the file sets the MTU of a link, or the link.
 func (v *linter) mtuPlace(link int) any {
-	return v.Some(v.linkPlaces[link], v.lab.Topology.Kinds.Link.MTU, v.lab.Topology.Generate, &v.lab.Topology)
+	return v.FirstSet(v.linkPlaces[link], v.lab.Topology.Kinds.Link.MTU, v.lab.Topology.Generate, &v.lab.Topology)
 }

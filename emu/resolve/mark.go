@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// mark resolves the congestion point of a queue that feeds a link with this rate.
-func (v *qos) mark(m *labfile.Mark, rate units.Rate) congestion.Choice {
+// resolveMarking resolves the congestion point of a queue that feeds a link with this rate.
+func (v *qos) resolveMarking(m *labfile.Mark, rate units.Rate) congestion.Choice {
 	if m == nil || m.Name == "" {
 		return congestion.Choice{}
 	}
@@ -31,7 +31,7 @@ func (v *qos) checkMark(n *plan.Node, c congestion.Choice, limit units.Bytes, pl
 		return
 	}
 	if n.Kind == plan.Host && !atHosts(place) {
-		v.Fail(place, "mark at the switch that the host's link leads to", "%s cannot be used at the queue of a host", c.Name)
+		v.ReportFault(place, "mark at the switch that the host's link leads to", "%s cannot be used at the queue of a host", c.Name)
 		return
 	}
 	labfile.ReportSettings(v.Reader, c.Name, c.Settings, c.Settings.Validate(limit), place.Preset, place)
@@ -45,10 +45,10 @@ func (v *qos) checkRoutedMarks() {
 			continue
 		}
 		for p := range n.Ports {
-			place := v.Some(v.queues[plan.End{Node: i, Port: p}].Mark, v.files[i])
+			place := v.FirstSet(v.queues[plan.End{Node: i, Port: p}].Mark, v.files[i])
 			v.checkRoutedMark(n, n.Ports[p].Queue.Mark, place)
 			for j := range n.Ports[p].Classes {
-				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.Some(v.deep[i].classes[j].Mark, place))
+				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.FirstSet(v.qosFiles[i].classes[j].Mark, place))
 			}
 		}
 	}

@@ -16,21 +16,21 @@ func (e *patternEntry) byNDP(p pattern.Pattern) *carrier.NDP {
 	hosts := p.Hosts()
 	f := e.file.By.Value.NDP
 	c := &carrier.NDP{Config: ndp.Default(), DSCP: uint8(f.DSCP), ControlDSCP: defaultControlDSCP}
-	set((*labfile.DSCP)(&c.ControlDSCP), f.ControlDSCP)
+	setFrom((*labfile.DSCP)(&c.ControlDSCP), f.ControlDSCP)
 	ipv6, used := e.checkPaths(p, f.IP, true)
 	c.IPv6 = ipv6
 	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)
 	if f.Window != nil && *f.Window < 1 {
-		e.Fail(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window %d is outside 1 to 16384", *f.Window)
+		e.ReportFault(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window %d is outside 1 to 16384", *f.Window)
 	}
-	set(&c.Window, f.Window)
-	set(&c.Paths, f.Paths)
-	set(&c.PathPenalty, f.PathPenalty)
-	set(&c.RTO, f.RTO)
-	set(&c.MaxRTO, f.MaxRTO)
-	set(&c.Retries, f.Retries)
-	set(&c.PullShare, f.PullShare)
-	set(&c.Priority, f.Priority)
+	setFrom(&c.Window, f.Window)
+	setFrom(&c.Paths, f.Paths)
+	setFrom(&c.PathPenalty, f.PathPenalty)
+	setFrom(&c.RTO, f.RTO)
+	setFrom(&c.MaxRTO, f.MaxRTO)
+	setFrom(&c.Retries, f.Retries)
+	setFrom(&c.PullShare, f.PullShare)
+	setFrom(&c.Priority, f.Priority)
 	labfile.ReportSettings(e.Reader, "ndp", f, c.Config.Check(), e.file.By)
 	e.samePulls(c, hosts)
 	return c
@@ -49,7 +49,7 @@ func (e *patternEntry) samePulls(c *carrier.NDP, hosts []int) {
 		}
 		for _, h := range t.Pattern.Hosts() {
 			if mine[h] {
-				e.Fail(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have a different mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
+				e.ReportFault(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have a different mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
 				return
 			}
 		}

@@ -32,42 +32,42 @@ const (
 
 // overRoCE is the greatest overhead of a packet with payload below the link's MTU: a
 // WRITE with immediate data over IPv6.
-var overRoCE = overIPv6 + units.Bytes(roce.RC.With(roce.WriteOnlyImm).HeaderLen()) + roce.ICRCLen
+var overRoCE = overIPv6 + units.Bytes(roce.RC.WithOperation(roce.WriteOnlyImm).HeaderLen()) + roce.ICRCLen
 
-// resolve sets the NICs of hosts.
-func (v *nics) resolve() {
+// resolveNICs sets the NICs of hosts.
+func (v *nics) resolveNICs() {
 	kind := v.kind
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).NIC
 		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}
-		f := said.Over(v.Reader, kind)
+		f := said.MergeOver(v.Reader, kind)
 		if f == nil {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
 			if said != nil {
-				v.Fail(said, "join it to a switch under links", "the NIC of %s has no link", n.Name)
+				v.ReportFault(said, "join it to a switch under links", "the NIC of %s has no link", n.Name)
 			}
 			continue
 		}
-		place := v.Some(said, kind)
+		place := v.FirstSet(said, kind)
 		n.NIC = &nicemu.Settings{
 			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: labfile.MaxRetries, RNRRetry: labfile.MaxRetries, MinRNR: defaultRNRTimer,
 		}
-		set((*labfile.DSCP)(&n.NIC.DSCP), f.DSCP)
-		set((*labfile.PSNInterval)(&n.NIC.AckEvery), f.AckEvery)
-		set((*labfile.PSNInterval)(&n.NIC.AskEvery), f.AskEvery)
-		set((*labfile.AckTimeout)(&n.NIC.Timeout), f.Timeout)
-		set((*labfile.Retries)(&n.NIC.RetryCount), f.Retries)
-		set((*labfile.RNRRetries)(&n.NIC.RNRRetry), f.RNRRetries)
-		set((*labfile.RNRTimer)(&n.NIC.MinRNR), f.RNRTimer)
-		n.NIC.Control = v.control(n, f.Control, place)
-		v.recovery(n, f.Recovery, place)
+		setFrom((*labfile.DSCP)(&n.NIC.DSCP), f.DSCP)
+		setFrom((*labfile.PSNInterval)(&n.NIC.AckEvery), f.AckEvery)
+		setFrom((*labfile.PSNInterval)(&n.NIC.AskEvery), f.AskEvery)
+		setFrom((*labfile.AckTimeout)(&n.NIC.Timeout), f.Timeout)
+		setFrom((*labfile.Retries)(&n.NIC.RetryCount), f.Retries)
+		setFrom((*labfile.RNRRetries)(&n.NIC.RNRRetry), f.RNRRetries)
+		setFrom((*labfile.RNRTimer)(&n.NIC.MinRNR), f.RNRTimer)
+		n.NIC.Control = v.resolveControl(n, f.Control, place)
+		v.resolveRecovery(n, f.Recovery, place)
 		traits := cc.TraitsOf(n.NIC.Control)
 		if traits.NeedsDelivery {
-			v.FailOnce(v.Some(f.Control, place), "it can be the cc of TCP flows: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
+			v.FailOnce(v.FirstSet(f.Control, place), "it can be the cc of TCP flows: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
 				"%s needs delivery rate samples, which NICs do not take", n.NIC.Control)
 		}
 		if f.AskEvery == nil && traits.AskEvery > 0 {
@@ -79,14 +79,14 @@ func (v *nics) resolve() {
 		if f.AckDSCP != nil {
 			n.NIC.AckDSCP = (*uint8)(f.AckDSCP)
 		}
-		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
+		v.nicMTU(n, f, place, overRoCE+telemetry.StackSize(traits.Telemetry))
 		n.NIC.Delays = f.Delays.Settings().Times()
 		n.NIC.RateLimiter = f.RateLimiter.Settings().Limiter()
 		if err := n.NIC.RateLimiter.Check(); err != nil {
-			v.FailOnce(v.Some(f.RateLimiter, place), "", "rate-limiter: %v", err)
+			v.FailOnce(v.FirstSet(f.RateLimiter, place), "", "rate-limiter: %v", err)
 		}
-		v.layer(n, f.Layer, place)
-		n.NIC.Limits = limits(v.Reader, f.Limits)
+		v.resolveLayer(n, f.Layer, place)
+		n.NIC.Limits = resolveLimits(v.Reader, f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
 	}
 }
@@ -94,30 +94,30 @@ func (v *nics) resolve() {
 // nicMTU resolves the largest path MTU of a host that fits all its links. Over is the
 // maximum overhead of a packet in addition to its payload.
 func (v *nics) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.Bytes) {
-	least, at := units.Bytes(math.MaxInt64), ""
+	minMTU, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
 		for direction := range 2 {
-			if mtu := v.settingsOf(&p, direction).MTU; mtu < least {
-				least, at = mtu, n.Name+":"+p.Name
+			if mtu := v.settingsOf(&p, direction).MTU; mtu < minMTU {
+				minMTU, at = mtu, n.Name+":"+p.Name
 			}
 		}
 	}
 	fits := qp.MTU4096
 	over += n.EdgeOverhead(true)
-	for fits > qp.MTU256 && units.Bytes(fits.Bytes())+over > least {
+	for fits > qp.MTU256 && units.Bytes(fits.Bytes())+over > minMTU {
 		fits--
 	}
 	n.NIC.MTU = fits
-	set((*labfile.PathMTU)(&n.NIC.MTU), f.MTU)
+	setFrom((*labfile.PathMTU)(&n.NIC.MTU), f.MTU)
 	if n.NIC.MTU > fits {
 		packet := units.Bytes(n.NIC.MTU.Bytes()) + over
-		v.FailOnce(v.Some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
-			"with RoCEv2 and IPv6 headers, a path MTU of %d makes packets of %dB, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, least, at)
+		v.FailOnce(v.FirstSet(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
+			"with RoCEv2 and IPv6 headers, a path MTU of %d makes packets of %dB, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, minMTU, at)
 	}
 }
 
-// limits resolves the limits of a device.
-func limits(v *yamlfile.Reader, f *labfile.Limits) qp.Limits {
+// resolveLimits resolves the limits of a device.
+func resolveLimits(v *yamlfile.Reader, f *labfile.Limits) qp.Limits {
 	l := qp.ConnectX5()
 	if f == nil {
 		return l
@@ -125,7 +125,7 @@ func limits(v *yamlfile.Reader, f *labfile.Limits) qp.Limits {
 	check := func(at any) bool {
 		err := l.Check()
 		if err != nil {
-			v.Fail(at, "", "%s", strings.TrimPrefix(err.Error(), syscall.EINVAL.Error()+": "))
+			v.ReportFault(at, "", "%s", strings.TrimPrefix(err.Error(), syscall.EINVAL.Error()+": "))
 		}
 		return err == nil
 	}

@@ -68,9 +68,9 @@ func checkTransfers(t rapid.TB, p *plan.Plan, names map[string]bool) {
 			t.Fatalf("transfer %+v", x)
 		}
 		names[x.Name] = true
-		most := units.Bytes(min(from.MTU, to.MTU).Bytes())
+		maxPathMTU := units.Bytes(min(from.MTU, to.MTU).Bytes())
 		if x.Size < 0 || x.Size > math.MaxInt32 || x.Count < 0 || x.QPs < 1 || x.Depth < 1 || x.Depth > from.Limits.QPWR || x.At < 0 || x.For < 0 ||
-			x.Every < 0 || x.MTU < 256 || x.MTU > most || x.MTU&(x.MTU-1) != 0 || x.FlowPerMessage && (x.Depth != 1 || x.Verb == workload.Read) || x.DSCP > 63 || x.Count == 0 && x.For == 0 && p.Duration == 0 {
+			x.Every < 0 || x.MTU < 256 || x.MTU > maxPathMTU || x.MTU&(x.MTU-1) != 0 || x.FlowPerMessage && (x.Depth != 1 || x.Verb == workload.Read) || x.DSCP > 63 || x.Count == 0 && x.For == 0 && p.Duration == 0 {
 			t.Errorf("transfer %+v", x)
 		}
 		switch x.Service {
@@ -188,7 +188,7 @@ func TestDerangement_IsEvenAndGivesNoHostItself(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		n := rapid.IntRange(2, 60).Draw(t, "n")
 		seen := make([]bool, n)
-		for i, peer := range derangement(r, n) {
+		for i, peer := range drawDerangement(r, n) {
 			if peer == i || seen[peer] {
 				t.Errorf("%d goes to %d", i, peer)
 			}
@@ -199,7 +199,7 @@ func TestDerangement_IsEvenAndGivesNoHostItself(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	count := map[string]int{}
 	for range draws {
-		count[fmt.Sprint(derangement(r, 4))]++
+		count[fmt.Sprint(drawDerangement(r, 4))]++
 	}
 	for p, n := range count {
 		if n < draws/9*8/10 || n > draws/9*12/10 {

@@ -30,8 +30,8 @@ var wordPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // costs.
 const defaultJoin = 20 * units.Microsecond
 
-// private merges the private directories of the kind and the node.
-func private(kind, node []labfile.PrivateDir) (dirs []string) {
+// mergePrivateDirs merges the private directories of the kind and the node.
+func mergePrivateDirs(kind, node []labfile.PrivateDir) (dirs []string) {
 	for _, d := range slices.Concat(kind, node) {
 		if !slices.Contains(dirs, string(d)) {
 			dirs = append(dirs, string(d))
@@ -77,34 +77,34 @@ func kindOf(n *plan.Node) labfile.NodeKind {
 	return labfile.HostNode
 }
 
-// resolve adds the settings to the plan.
-func (v *nodes) resolve() {
+// resolveNodes adds the settings to the plan.
+func (v *nodes) resolveNodes() {
 	kind := &v.kinds.Host
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		v.checkKeys(n, file)
 		if n.Kind == plan.Switch {
 			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
-			set(&n.ECMPSeed, file.ECMPSeed)
-			v.forwarding(n, file)
+			setFrom(&n.ECMPSeed, file.ECMPSeed)
+			v.resolveForwarding(n, file)
 			continue
 		}
 		if len(n.Ports) == 0 {
 			v.addPort(i, "eth0")
 		}
 		if n.VM != nil {
-			v.vm(i)
-			n.Sysctls = v.sysctls(v.kinds.VM.Sysctls, file.Sysctls)
-			n.Exec = programs(v.Reader, v.kinds.VM.Exec, file.Exec)
+			v.resolveVM(i)
+			n.Sysctls = v.mergeSysctls(v.kinds.VM.Sysctls, file.Sysctls)
+			n.Exec = resolvePrograms(v.Reader, v.kinds.VM.Exec, file.Exec)
 			continue
 		}
-		set((*labfile.Attach)(&n.Attach), kind.Attach)
-		set((*labfile.Attach)(&n.Attach), file.Attach)
+		setFrom((*labfile.Attach)(&n.Attach), kind.Attach)
+		setFrom((*labfile.Attach)(&n.Attach), file.Attach)
 		if n.Attach != plan.NoDevice {
-			v.offload(n, kind, file)
-			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
-			n.Exec = programs(v.Reader, kind.Exec, file.Exec)
-			n.Private = private(kind.Private, file.Private)
+			v.resolveOffload(n, kind, file)
+			n.Sysctls = v.mergeSysctls(kind.Sysctls, file.Sysctls)
+			n.Exec = resolvePrograms(v.Reader, kind.Exec, file.Exec)
+			n.Private = mergePrivateDirs(kind.Private, file.Private)
 			continue
 		}
 		for _, key := range []struct {
@@ -116,28 +116,28 @@ func (v *nodes) resolve() {
 			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
 		} {
 			if key.set {
-				v.Fail(key.at, "set attach: tap or attach: tun", "%s of %s has no effect: the host has no device", key.name, n.Name)
+				v.ReportFault(key.at, "set attach: tap or attach: tun", "%s of %s has no effect: the host has no device", key.name, n.Name)
 			}
 		}
 	}
 }
 
-// offload resolves how packets are carried to and from a host.
-func (v *nodes) offload(n *plan.Node, kind *labfile.HostKind, file *labfile.Node) {
-	set((*labfile.Offload)(&n.Offload), kind.Offload)
-	set((*labfile.Offload)(&n.Offload), file.Offload)
+// resolveOffload resolves how packets are carried to and from a host.
+func (v *nodes) resolveOffload(n *plan.Node, kind *labfile.HostKind, file *labfile.Node) {
+	setFrom((*labfile.Offload)(&n.Offload), kind.Offload)
+	setFrom((*labfile.Offload)(&n.Offload), file.Offload)
 	for _, window := range []*units.Time{kind.JoinWindow, file.JoinWindow} {
 		v.checkTime(window, "join-window", maxJoin)
 	}
 	if n.Offload == plan.OffloadOff {
 		if file.JoinWindow != nil {
-			v.Fail(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
+			v.ReportFault(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
 		}
 		return
 	}
 	n.Join = defaultJoin
-	set(&n.Join, kind.JoinWindow)
-	set(&n.Join, file.JoinWindow)
+	setFrom(&n.Join, kind.JoinWindow)
+	setFrom(&n.Join, file.JoinWindow)
 }
 
 // checkKeys reports keys that have no meaning for the node's kind.
@@ -180,18 +180,18 @@ func (v *nodes) checkKeys(n *plan.Node, file *labfile.Node) {
 		{"ready-limit", labfile.VMNode, labfile.VMNode, file.Limit != nil, file.Limit},
 	} {
 		if k := kindOf(n); key.set && k != key.kind && k != key.also {
-			v.Fail(key.at, "", "%s is a setting of a %v, but %s is a %v", key.name, key.kind, n.Name, k)
+			v.ReportFault(key.at, "", "%s is a setting of a %v, but %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
 }
 
-// sysctls merges the kernel settings of the kind and the node.
-func (v *nodes) sysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sysctl {
+// mergeSysctls merges the kernel settings of the kind and the node.
+func (v *nodes) mergeSysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sysctl {
 	values := map[string]string{}
 	for _, d := range []yamlfile.Dict[yamlfile.Scalar]{kind, node} {
 		for i := range d {
 			if err := checkSysctl(d[i].Name, string(d[i].Value)); err != nil {
-				v.Fail(&d[i].Name, "", "%v", err)
+				v.ReportFault(&d[i].Name, "", "%v", err)
 			}
 			values[d[i].Name] = string(d[i].Value)
 		}

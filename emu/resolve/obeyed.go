@@ -9,7 +9,7 @@ import (
 // itself asks for. A host takes over what its switch has, as with DCBX (IEEE 802.1Q-2022 §38);
 // its own classes can differ.
 func (v *qos) obeyed() {
-	for i, d := range v.deep {
+	for i, d := range v.qosFiles {
 		if d == nil {
 			continue
 		}

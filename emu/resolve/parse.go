@@ -32,14 +32,14 @@ func File(path string) (*plan.Plan, error) {
 // names the lab if the text does not. The error is a yamlfile.Errors with at most fifty
 // entries: everything that cannot be read; if there is nothing of that kind,
 // faults in nodes and links; otherwise faults in all the rest.
-func Parse(filename string, src []byte) (*plan.Plan, error) { return parse(filename, src, nil) }
+func Parse(filename string, src []byte) (*plan.Plan, error) { return parseFile(filename, src, nil) }
 
 // ParseSeed is Parse with a seed that overrides the file's.
 func ParseSeed(filename string, src []byte, seed uint64) (*plan.Plan, error) {
-	return parse(filename, src, &seed)
+	return parseFile(filename, src, &seed)
 }
 
-func parse(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
+func parseFile(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
 	doc, err := labfile.Parse(filename, src)
 	if err != nil {
 		return nil, err
@@ -62,11 +62,11 @@ func ParsePatched(filename string, src []byte, seed uint64, patches []labfile.Pa
 // ParsePatchedValue is ParsePatched for a lab inside another file: errors refer to that
 // file. Filename names the lab if it has no name.
 func ParsePatchedValue(filename string, lab yamlfile.Value, seed uint64, patches []labfile.Patch) (p *plan.Plan, text string, err error) {
-	return resolvePatched(labfile.Adopt(filename, lab), seed, patches)
+	return resolvePatched(labfile.AdoptValue(filename, lab), seed, patches)
 }
 
 func resolvePatched(doc *labfile.Document, seed uint64, patches []labfile.Patch) (p *plan.Plan, text string, err error) {
-	if err := doc.Patch(patches); err != nil {
+	if err := doc.ApplyPatches(patches); err != nil {
 		return nil, "", err
 	}
 	if p, err = resolveDocument(doc, &seed); err != nil {
@@ -81,12 +81,12 @@ func resolvePatched(doc *labfile.Document, seed uint64, patches []labfile.Patch)
 // resolveDocument reads and resolves a document; a seed that is not nil overrides the
 // file's.
 func resolveDocument(doc *labfile.Document, seed *uint64) (*plan.Plan, error) {
-	lab, err := doc.Lab()
+	lab, err := doc.ReadLab()
 	if err != nil {
 		return nil, err
 	}
 	if seed != nil {
 		lab.Seed = seed
 	}
-	return resolve(doc.Reader, lab)
+	return resolveLab(doc.Reader, lab)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/traffic/pattern"
 )
 
-// path finds the path of modelled packets between two ends, and fails at place if there is
+// findPath finds the path of modelled packets between two ends, and fails at place if there is
 // none. With answered replies have to come back too.
-func (v *traffic) path(p hostPair, ipv6, answered bool, place any) (plan.Path, bool) {
+func (v *traffic) findPath(p hostPair, ipv6, answered bool, place any) (plan.Path, bool) {
 	path, err := v.reach.Path(plan.Pair{From: p.from.host, To: p.to.host, FromPort: p.from.port.Port(), ToPort: p.to.port.Port(), IPv6: ipv6})
 	if err == nil && answered && path.NoReturn != nil {
 		v.failPath(place, hostPair{p.to, p.from}, path.NoReturn)
@@ -28,7 +28,7 @@ func (v *traffic) path(p hostPair, ipv6, answered bool, place any) (plan.Path, b
 // failPath reports that no path leads from one end to the other. It makes the message only
 // if it will be shown.
 func (v *traffic) failPath(place any, p hostPair, why error) {
-	if bad := (*plan.PathError)(nil); !v.Full() && errors.As(why, &bad) {
+	if bad := (*plan.PathError)(nil); !v.HasEnoughFaults() && errors.As(why, &bad) {
 		v.FailOnce(place, bad.Hint(), "there is no path from %s to %s: %v", v.endName(p.from), v.endName(p.to), bad)
 	}
 }
@@ -38,7 +38,7 @@ func (v *traffic) failPath(place any, p hostPair, why error) {
 // after a fault.
 func (e *patternEntry) checkPaths(p pattern.Pattern, file *labfile.IPVersion, answered bool) (ipv6 bool, used []plan.End) {
 	before := e.Faults()
-	ipv6 = e.version(p.Hosts(), file)
+	ipv6 = e.chooseIPVersion(p.Hosts(), file)
 	if e.Faults() > before {
 		return ipv6, nil
 	}
@@ -59,7 +59,7 @@ func (e *patternEntry) checkPaths(p pattern.Pattern, file *labfile.IPVersion, an
 			add(plan.End{Node: to, Port: k.port[to]})
 			continue
 		}
-		path, ok := e.path(hostPair{hostEnd{host: from}, hostEnd{host: to}}, ipv6, answered, e.place)
+		path, ok := e.findPath(hostPair{hostEnd{host: from}, hostEnd{host: to}}, ipv6, answered, e.place)
 		if !ok {
 			return ipv6, nil
 		}

@@ -35,21 +35,21 @@ func patternOf(f *labfile.Workload) (file *labfile.Pattern, place any, key strin
 	return nil, nil, ""
 }
 
-// pattern resolves the pattern of an entry. After a fault the result is nil or undefined.
-func (e *patternEntry) pattern(f *labfile.Workload) maker {
+// resolvePattern resolves the pattern of an entry. After a fault the result is nil or undefined.
+func (e *patternEntry) resolvePattern(f *labfile.Workload) maker {
 	switch {
 	case f.Arrivals != nil:
-		return e.arrivals(f.Arrivals)
+		return e.resolveArrivals(f.Arrivals)
 	case f.Requests != nil:
-		return e.requests(f.Requests)
+		return e.resolveRequests(f.Requests)
 	case f.Bursts != nil:
-		return e.bursts(f.Bursts)
+		return e.resolveBursts(f.Bursts)
 	case f.FlowPermutation != nil:
-		return e.permutation(f.FlowPermutation)
+		return e.resolvePermutation(f.FlowPermutation)
 	case f.FlowAllToAll != nil:
 		return e.allToAll(f.FlowAllToAll)
 	case f.Collective != nil:
-		return e.collective(f.Collective)
+		return e.resolveCollective(f.Collective)
 	}
 	return e.flowList(f.FlowList)
 }
@@ -64,8 +64,8 @@ type patternEntry struct {
 	naming string // prefix for errors of Make
 }
 
-// patterns resolves the patterns of flows.
-func (v *traffic) patterns() {
+// resolvePatterns resolves the patterns of flows.
+func (v *traffic) resolvePatterns() {
 	// Names in the file take precedence over generated ones.
 	for i := range v.file {
 		file, _, _ := patternOf(&v.file[i])
@@ -75,7 +75,7 @@ func (v *traffic) patterns() {
 		name := file.Name
 		v.checkName(name, "a pattern's name", *name, maxNodeName)
 		if v.names[*name] > 0 {
-			v.Fail(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
+			v.ReportFault(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
 		}
 		v.names[*name] = 1
 	}
@@ -92,20 +92,20 @@ func (v *traffic) patterns() {
 		}
 		e.stream.Seed = v.plan.Seed
 		e.rdma = e.file.By == nil || e.file.By.Value.RDMA != nil
-		e.add(&v.file[i])
+		e.addPattern(&v.file[i])
 	}
 }
 
-// add resolves the entry and adds it to the plan.
-func (e *patternEntry) add(f *labfile.Workload) {
+// addPattern resolves the entry and adds it to the plan.
+func (e *patternEntry) addPattern(f *labfile.Workload) {
 	before := e.Faults()
-	m := e.pattern(f)
+	m := e.resolvePattern(f)
 	if e.Faults() > before {
 		return
 	}
 	p, err := m.Make()
 	if err != nil {
-		e.Fail(e.place, "", "%s%v", e.naming, err)
+		e.ReportFault(e.place, "", "%s%v", e.naming, err)
 		return
 	}
 	t := plan.Traffic{Name: e.stream.Name, Pattern: p}
@@ -124,12 +124,12 @@ func (e *patternEntry) add(f *labfile.Workload) {
 	}
 }
 
-// hosts finds the hosts in the list, or all if it is missing, and fails if there are fewer
+// findHosts finds the hosts in the list, or all if it is missing, and fails if there are fewer
 // than least.
-func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least int) (hosts []int) {
+func (e *patternEntry) findHosts(list yamlfile.OneOrMore[string], place any, minHosts int) (hosts []int) {
 	if e.Place(place) != nil {
 		var ok bool
-		if hosts, ok = e.traffic.hosts(list, place, e.rdma); !ok {
+		if hosts, ok = e.traffic.findHosts(list, place, e.rdma); !ok {
 			return nil
 		}
 	} else {
@@ -143,48 +143,48 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 			return nil
 		}
 	}
-	if len(hosts) < least {
-		e.FailOnce(e.Some(place, e.place), "without hosts: all hosts take part, by rdma all with a NIC", "at least %d hosts are needed, not %d", least, len(hosts))
+	if len(hosts) < minHosts {
+		e.FailOnce(e.FirstSet(place, e.place), "without hosts: all hosts take part, by rdma all with a NIC", "at least %d hosts are needed, not %d", minHosts, len(hosts))
 		return nil
 	}
 	return hosts
 }
 
-// span resolves when flows are created; a stop of 0 means none.
-func (e *patternEntry) span(f *labfile.Span) (start, stop units.Time) {
+// resolveSpan resolves when flows are created; a stop of 0 means none.
+func (e *patternEntry) resolveSpan(f *labfile.Span) (start, stop units.Time) {
 	e.checkTime(&f.Start, "start", maxTime)
 	e.checkTime(f.Stop, "stop", maxTime)
 	if f.Stop != nil && *f.Stop <= f.Start {
-		e.Fail(f.Stop, "leave it out to continue until the run or its window ends", "stop %v is not after start %v", *f.Stop, f.Start)
+		e.ReportFault(f.Stop, "leave it out to continue until the run or its window ends", "stop %v is not after start %v", *f.Stop, f.Start)
 	}
-	set(&stop, f.Stop)
+	setFrom(&stop, f.Stop)
 	return f.Start, stop
 }
 
-// ends checks that something ends the pattern: its own keys or those of the file.
-func (e *patternEntry) ends(itself bool, keys string) {
+// checkEnd checks that something ends the pattern: its own keys or those of the file.
+func (e *patternEntry) checkEnd(itself bool, keys string) {
 	windowed := e.window != nil && e.window.End != nil
 	if !itself && !windowed && e.duration == nil {
-		e.Fail(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows continue until the run ends, and the run has no end")
+		e.ReportFault(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows continue until the run ends, and the run has no end")
 	}
 }
 
-// law resolves a law of times, and returns the zero Law if the file gives none.
-func (e *patternEntry) law(f *labfile.LawForm) (law pattern.Law) {
+// resolveLaw resolves a law of times, and returns the zero Law if the file gives none.
+func (e *patternEntry) resolveLaw(f *labfile.LawForm) (law pattern.Law) {
 	var err error
 	switch {
 	case f == nil:
 	case f.Word == "constant":
-		return pattern.Constant()
+		return pattern.ConstantLaw()
 	case f.Word != "":
-		return pattern.Poisson()
+		return pattern.PoissonLaw()
 	case f.Value.Lognormal != nil:
-		law, err = pattern.Lognormal(float64(*f.Value.Lognormal))
+		law, err = pattern.LognormalLaw(float64(*f.Value.Lognormal))
 	default:
-		law, err = pattern.Weibull(float64(*f.Value.Weibull))
+		law, err = pattern.WeibullLaw(float64(*f.Value.Weibull))
 	}
 	if err != nil {
-		e.Fail(f, "", "%v", err)
+		e.ReportFault(f, "", "%v", err)
 	}
 	return law
 }

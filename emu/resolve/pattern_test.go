@@ -40,9 +40,9 @@ func dumpTraffic(b *strings.Builder, p *plan.Plan, t *plan.Traffic) {
 }
 
 // flowsOf returns the first flows that a pattern starts by its clock alone.
-func flowsOf(p pattern.Pattern, most int) (flows []pattern.Flow) {
-	for f := range pattern.Play(p, units.Second) {
-		if flows = append(flows, f); len(flows) == most {
+func flowsOf(p pattern.Pattern, maxCount int) (flows []pattern.Flow) {
+	for f := range pattern.PlayFlows(p, units.Second) {
+		if flows = append(flows, f); len(flows) == maxCount {
 			break
 		}
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // headroom returns the headroom of a port if the file does not set it.
-func (m *memory) headroom(in, out plan.Extreme) units.Bytes {
+func (m *memory) defaultHeadroom(in, out plan.Extreme) units.Bytes {
 	return max(plan.HeadroomFor(in, out).Bytes(), plan.InFlight(in.Fastest, in.Delay, m.flights))
 }
 
@@ -33,24 +33,24 @@ func (m *memory) pauseAt(r units.Rate) float64 {
 	return a
 }
 
-// pfc resolves how a class of a port pauses.
-func (v *qos) pfc(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class, room *units.Bytes) {
+// resolvePFC resolves how a class of a port pauses.
+func (v *qos) resolvePFC(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class, room *units.Bytes) {
 	f := file.PFC.Settings()
 	if f == nil {
 		return
 	}
-	if d := v.deep[at.Node]; d.Pause.Settings() != nil {
-		v.Fail(file.PFC, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has pfc", file.name)
+	if d := v.qosFiles[at.Node]; d.Pause.Settings() != nil {
+		v.ReportFault(file.PFC, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has pfc", file.name)
 		return
 	}
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
 	peer := v.plan.Links[port.Link].Ends[1-port.End]
-	if theirs := v.deep[peer.Node]; theirs != nil && !hasPriority(theirs, file.priority) {
+	if theirs := v.qosFiles[peer.Node]; theirs != nil && !hasPriority(theirs, file.priority) {
 		v.FailOnce(file.PFC, "give it a class with this priority", "%s asks %s for pauses of priority %d, which has no class there",
 			v.plan.PortName(at.Node, at.Port), v.plan.Nodes[peer.Node].Name, file.priority)
 		return
 	}
-	config, needs, ok := v.pause(at, f, "pfc", m, reach, c.Ingress.Reserve)
+	config, needs, ok := v.resolvePause(at, f, "pfc", m, reach, c.Ingress.Reserve)
 	if ok {
 		c.PFC, *room = &config, needs
 	}
@@ -68,7 +68,7 @@ func hasPriority(d *qosFile, priority uint8) bool {
 // globalPause resolves how the ports of a switch pause as a whole. The lowest
 // threshold of any port applies to the whole switch.
 func (v *qos) globalPause(node int, m *memory, reach [][2]plan.Extreme) {
-	n, f := &v.plan.Nodes[node], v.deep[node].Pause.Settings()
+	n, f := &v.plan.Nodes[node], v.qosFiles[node].Pause.Settings()
 	if f == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func (v *qos) globalPause(node int, m *memory, reach [][2]plan.Extreme) {
 		for _, c := range n.Ports[p].Classes {
 			reserve += c.Ingress.Reserve
 		}
-		config, needs, ok := v.pause(plan.End{Node: node, Port: p}, f, "pause", m, reach, reserve)
+		config, needs, ok := v.resolvePause(plan.End{Node: node, Port: p}, f, "pause", m, reach, reserve)
 		if !ok {
 			return
 		}
@@ -95,9 +95,9 @@ func (v *qos) globalPause(node int, m *memory, reach [][2]plan.Extreme) {
 	}
 }
 
-// pause resolves how a port requests pauses, and its headroom. Reserve is the
+// resolvePause resolves how a port requests pauses, and its headroom. Reserve is the
 // part of the port's share that the threshold does not count.
-func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]plan.Extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
+func (v *qos) resolvePause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]plan.Extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := v.Faults()
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
@@ -107,63 +107,63 @@ func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [
 		v.FailOnce(f, "write rate: in the link, or in link: under kinds", "%s needs links with a rate, as pauses are counted in bit times: the link of %s is unlimited", what, name)
 		return c, 0, false
 	}
-	if v.deep[peer] == nil {
+	if v.qosFiles[peer] == nil {
 		v.FailOnce(f, "give it classes too", "%s of %s has no effect: %s has a plain queue, which cannot be paused", what, name, v.plan.Nodes[peer].Name)
 		return c, 0, false
 	}
 	v.checkMemory(f.Headroom, "headroom")
 	if frame := in.MTU + wire.EthernetHeader; f.Headroom != nil && *f.Headroom < frame {
-		v.FailOnce(f.Headroom, fmt.Sprintf("leave it out for what the link needs, here %v (weft headroom shows how it follows)", m.headroom(in, out)),
+		v.FailOnce(f.Headroom, fmt.Sprintf("leave it out for what the link needs, here %v (weft headroom shows how it follows)", m.defaultHeadroom(in, out)),
 			"a headroom of %v takes no packet of the MTU (%dB with its Ethernet header) at %s: what comes in after a pause has begun is dropped", *f.Headroom, frame, name)
 	}
-	room = m.headroom(in, out)
-	set(&room, f.Headroom)
+	room = m.defaultHeadroom(in, out)
+	setFrom(&room, f.Headroom)
 
-	v.threshold(&c, f, what, m, out.Fastest, m.part-reserve-room)
+	v.resolveThreshold(&c, f, what, m, out.Fastest, m.part-reserve-room)
 	if m.part > 0 && c.Xoff < 0 {
 		v.FailOnce(f, "enlarge size of the buffer, or set headroom", "%s has %v for a class, less than the headroom %v and the reserve %v", name, m.part, room, reserve)
 	}
-	v.offset(&c, f, what, m, in.MTU)
+	v.resolveOffset(&c, f, what, m, in.MTU)
 
 	c.Quanta = pfc.DefaultQuanta
-	set((*labfile.Quanta)(&c.Quanta), f.Quanta)
-	set(&c.Refresh, f.Refresh)
+	setFrom((*labfile.Quanta)(&c.Quanta), f.Quanta)
+	setFrom(&c.Refresh, f.Refresh)
 	const quantum = 512 / 8 // IEEE 802.3 §31B.2
 	if lasts := in.Fastest.TimeOf(units.Bytes(c.Quanta) * quantum); f.Refresh != nil && *f.Refresh >= lasts {
 		v.FailOnce(f.Refresh, "shorten refresh, or leave it out for half of that", "refresh %v is too late: at %s a pause of %d quanta lasts %v", *f.Refresh, name, c.Quanta, lasts)
 	}
 	if f.Refresh != nil && *f.Refresh == 0 {
-		v.Fail(f.Refresh, "leave it out for half of the pause time", "refresh must be above 0")
+		v.ReportFault(f.Refresh, "leave it out for half of the pause time", "refresh must be above 0")
 	}
 	if w := f.Watchdog; w != nil {
 		c.Watchdog = pfc.Watchdog{Detect: watchdogDetect, Restore: watchdogRestore}
-		set(&c.Watchdog.Detect, w.Detect)
-		set(&c.Watchdog.Restore, w.Restore)
-		set(&c.Watchdog.Action, w.Action)
+		setFrom(&c.Watchdog.Detect, w.Detect)
+		setFrom(&c.Watchdog.Restore, w.Restore)
+		setFrom(&c.Watchdog.Action, w.Action)
 		v.checkTime(w.Detect, "detect", maxTime)
 		v.checkTime(w.Restore, "restore", maxTime)
 		if c.Watchdog.Detect == 0 {
-			v.Fail(w.Detect, "200ms is the default", "detect must be above 0")
+			v.ReportFault(w.Detect, "200ms is the default", "detect must be above 0")
 		}
 	}
 	return c, room, v.Faults() == before
 }
 
-// threshold resolves where a pause begins. Part is what a port's share of the
+// resolveThreshold resolves where a pause begins. Part is what a port's share of the
 // buffer leaves for the threshold, if ports have shares.
-func (v *qos) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, rate units.Rate, part units.Bytes) {
+func (v *qos) resolveThreshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, rate units.Rate, part units.Bytes) {
 	switch {
 	case f.Xoff != nil && f.Alpha != nil:
-		v.Fail(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has both xoff and alpha", what)
+		v.ReportFault(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has both xoff and alpha", what)
 	case f.Xoff != nil && *f.Xoff == 0:
-		v.Fail(f.Xoff, "write for example xoff: 500KB", "xoff 0B would pause forever")
+		v.ReportFault(f.Xoff, "write for example xoff: 500KB", "xoff 0B would pause forever")
 	case f.Xoff != nil && m.part > 0 && *f.Xoff > part:
-		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has only %v", *f.Xoff, max(part, 0))
+		v.ReportFault(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has only %v", *f.Xoff, max(part, 0))
 	case f.Xoff != nil:
 		v.checkMemory(f.Xoff, "xoff")
 		c.Xoff = *f.Xoff
 	case f.Alpha != nil && m.size == 0:
-		v.Fail(f.Alpha, "write for example buffer: {size: 12MB} in the switch, or xoff in place of alpha", "alpha of %s is a share of the buffer, but the switch has no buffer", what)
+		v.ReportFault(f.Alpha, "write for example buffer: {size: 12MB} in the switch, or xoff in place of alpha", "alpha of %s is a share of the buffer, but the switch has no buffer", what)
 	case f.Alpha != nil && *f.Alpha > 0:
 		c.Alpha = float64(*f.Alpha)
 	case m.part > 0 && f.Alpha == nil:
@@ -174,26 +174,26 @@ func (v *qos) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, r
 	case m.pause > 0 && f.Alpha == nil:
 		c.Alpha = m.pauseAt(rate)
 	default:
-		v.Fail(v.Some(f.Alpha, f), "write for example xoff: 500KB, or give the switch a buffer with an alpha", "%s lacks xoff, the threshold at which a pause begins", what)
+		v.ReportFault(v.FirstSet(f.Alpha, f), "write for example xoff: 500KB, or give the switch a buffer with an alpha", "%s lacks xoff, the threshold at which a pause begins", what)
 	}
 }
 
-// offset resolves where a pause ends.
-func (v *qos) offset(c *pfc.Config, f *labfile.PFC, what string, m *memory, mtu units.Bytes) {
+// resolveOffset resolves where a pause ends.
+func (v *qos) resolveOffset(c *pfc.Config, f *labfile.PFC, what string, m *memory, mtu units.Bytes) {
 	switch {
 	case f.Xon != nil && f.Offset != nil:
-		v.Fail(f.Offset, "xon is xoff less offset", "%s has both xon and offset", what)
+		v.ReportFault(f.Offset, "xon is xoff less offset", "%s has both xon and offset", what)
 	case f.Xon != nil && c.Alpha > 0:
-		v.Fail(f.Xon, "write offset: how far below the threshold a pause ends", "xon needs xoff: a dynamic threshold has no fixed xon")
+		v.ReportFault(f.Xon, "write offset: how far below the threshold a pause ends", "xon needs xoff: a dynamic threshold has no fixed xon")
 	case f.Xon != nil && c.Xoff > 0 && *f.Xon > c.Xoff:
-		v.Fail(f.Xon, "a pause begins at xoff and ends at xon", "xon %v is above xoff %v", *f.Xon, c.Xoff)
+		v.ReportFault(f.Xon, "a pause begins at xoff and ends at xon", "xon %v is above xoff %v", *f.Xon, c.Xoff)
 	case f.Xon != nil:
 		c.Offset = c.Xoff - *f.Xon
 	case f.Offset != nil:
 		c.Offset = *f.Offset
 		v.checkMemory(f.Offset, "offset")
 		if c.Xoff > 0 && c.Offset > c.Xoff {
-			v.Fail(f.Offset, "a pause ends at xoff less offset", "offset %v is above xoff %v", c.Offset, c.Xoff)
+			v.ReportFault(f.Offset, "a pause ends at xoff less offset", "offset %v is above xoff %v", c.Offset, c.Xoff)
 		}
 	default:
 		c.Offset = 2 * mtu

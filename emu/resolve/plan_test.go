@@ -21,7 +21,7 @@ func checkPlan(t rapid.TB, p *plan.Plan) {
 			t.Errorf("two nodes %s", n.Name)
 		}
 		nodes[n.Name] = true
-		checkDeep(t, p, &n)
+		checkQoS(t, p, &n)
 		checkNIC(t, p, &n)
 		ports := map[string]bool{}
 		for j, port := range n.Ports {

@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// checkDeep checks a node against the doc comments of Deep, class.Class and
+// checkQoS checks a node against the doc comments of Deep, class.Class and
 // pfc.Config.
-func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
+func checkQoS(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
 	if n.QoS == nil {
 		for _, port := range n.Ports {
@@ -117,8 +117,8 @@ func tryEachAlone(file func(pick), do func(setting string, p pick)) {
 	}
 }
 
-// deepFile returns a lab whose switches have a number of classes.
-func deepFile(p pick, number int) []byte {
+// drawQoSFile returns a lab whose switches have a number of classes.
+func drawQoSFile(p pick, number int) []byte {
 	var keys []string
 	if b := p("buffer", "", "hpcc", "broadcom", "per-port", "{size: 12MB}", "{size: 30MB, alpha: 1/8}"); b != "" {
 		keys = append(keys, "buffer: "+b)
@@ -162,7 +162,7 @@ func checkDepths(t rapid.TB, p *plan.Plan) {
 func TestSwitchClasses_AcceptedFileIsASoundPlan(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
-		p, err := Parse("lab.yaml", deepFile(drawPick(t), rapid.IntRange(0, 4).Draw(t, "classes")))
+		p, err := Parse("lab.yaml", drawQoSFile(drawPick(t), rapid.IntRange(0, 4).Draw(t, "classes")))
 		if err != nil {
 			return
 		}
@@ -182,8 +182,8 @@ func TestSwitchClasses_EachSettingAloneIsASoundPlan(t *testing.T) {
 		"loss , trim: {preset: ndp, dscp: 10}":  "would stay in that class",
 		"pause {}":                              "pause lacks xoff",
 	}
-	tryEachAlone(func(p pick) { deepFile(p, 1) }, func(setting string, p pick) {
-		plan, err := Parse("lab.yaml", deepFile(p, 1))
+	tryEachAlone(func(p pick) { drawQoSFile(p, 1) }, func(setting string, p pick) {
+		plan, err := Parse("lab.yaml", drawQoSFile(p, 1))
 		if want, bad := needs[setting]; bad != (err != nil) || bad && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", setting, err, want)
 		}

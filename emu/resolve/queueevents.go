@@ -27,29 +27,29 @@ func (v *qos) queueEvents(files []labfile.Event) {
 		}
 		switch {
 		case f.Port == nil || f.Link != nil || f.From != nil:
-			v.Fail(f, "write port: with the port whose queue changes, such as port: s1:3", "an event needs exactly one of link, from and port")
+			v.ReportFault(f, "write port: with the port whose queue changes, such as port: s1:3", "an event needs exactly one of link, from and port")
 			continue
 		case f.Set != nil:
-			v.Fail(f.Set, "write queue: for settings of the queue, and another event for the link", "set changes a link, and the event has a port")
+			v.ReportFault(f.Set, "write queue: for settings of the queue, and another event for the link", "set changes a link, and the event has a port")
 			continue
 		case f.Queue == nil || *f.Queue == (change.QueuePatch{}):
-			v.Fail(v.Some(f.Queue, f), "write for example queue: {limit: 200KB}", "the event sets nothing")
+			v.ReportFault(v.FirstSet(f.Queue, f), "write for example queue: {limit: 200KB}", "the event sets nothing")
 			continue
 		}
-		end, ok := v.end(f.Port)
+		end, ok := v.findEnd(f.Port)
 		if !ok {
 			continue
 		}
 		if v.plan.Nodes[end.Node].Ports[end.Port].Link < 0 {
-			v.Fail(f.Port, "", "%s has no link", *f.Port)
+			v.ReportFault(f.Port, "", "%s has no link", *f.Port)
 			continue
 		}
 		name := ""
-		set(&name, f.Class)
+		setFrom(&name, f.Class)
 		class, err := v.plan.ClassIndex(end.Node, end.Port, name)
 		var bad *plan.NameError
 		if errors.As(err, &bad) {
-			v.Fail(v.Some(f.Class, f.Port), bad.Hint, "%s", bad.Msg)
+			v.ReportFault(v.FirstSet(f.Class, f.Port), bad.Hint, "%s", bad.Msg)
 			continue
 		}
 		events = append(events, located{plan.QueueEvent{At: f.At, Port: end, Class: class, Set: *f.Queue}, f})

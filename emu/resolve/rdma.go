@@ -19,14 +19,14 @@ func (e *patternEntry) byRDMA(p pattern.Pattern) *carrier.RDMA {
 	ipv6, used := e.checkPaths(p, f.IP, true)
 	c := &carrier.RDMA{Verb: f.Verb, IPv6: ipv6}
 	if f.Verb == workload.Read {
-		e.Fail(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
+		e.ReportFault(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
 	}
-	set(&c.Chunk, f.Chunk)
+	setFrom(&c.Chunk, f.Chunk)
 	if c.Chunk > maxMessage || f.Chunk != nil && *f.Chunk == 0 {
-		e.Fail(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
+		e.ReportFault(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
 	}
-	set((*labfile.PathMTU)(&c.MTU), f.MTU)
-	set((*labfile.DSCP)(&c.DSCP), f.DSCP)
+	setFrom((*labfile.PathMTU)(&c.MTU), f.MTU)
+	setFrom((*labfile.DSCP)(&c.DSCP), f.DSCP)
 	for i, h := range hosts {
 		n := &e.plan.Nodes[h]
 		if !e.hasNIC(h, place) {

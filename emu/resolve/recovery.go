@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
-// recovery resolves the loss recovery of a host's NIC for the rate of its first link.
-func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
+// resolveRecovery resolves the loss recovery of a host's NIC for the rate of its first link.
+func (v *nics) resolveRecovery(n *plan.Node, f *labfile.Recovery, place any) {
 	if f == nil {
 		f = &labfile.Recovery{}
 	}
@@ -20,5 +20,5 @@ func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
 	}
 	line := v.rateOf(&n.Ports[0])
 	n.NIC.Recovery = choose(v.Reader, f, f.Name, k.Settings(f.PresetOf(), line))
-	f.Report(v.Reader, n.NIC.Recovery.Settings, n.NIC.Recovery.Settings.Validate(line), place)
+	f.ReportError(v.Reader, n.NIC.Recovery.Settings, n.NIC.Recovery.Settings.Validate(line), place)
 }

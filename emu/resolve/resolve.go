@@ -6,54 +6,54 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// resolve makes a plan of a lab. Each part resolves one subject of the file and adds it to
+// resolveLab makes a plan of a lab. Each part resolves one subject of the file and adds it to
 // the plan; later parts build on earlier ones, and the order decides which faults are
 // reported first.
-func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
+func resolveLab(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	b := newBase(r)
 	kinds := &lab.Topology.Kinds
 
-	(&header{base: b, file: lab}).resolve()
+	(&header{base: b, file: lab}).resolveHeader()
 	t := &topology{base: b, file: &lab.Topology, queues: map[plan.End]labfile.Queue{}}
-	t.generate()
+	t.generateNodes()
 	t.namedNodes()
 	t.namedLinks()
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
 
-	(&nodes{base: b, kinds: kinds}).resolve()
+	(&nodes{base: b, kinds: kinds}).resolveNodes()
 	c := controls{base: b}
-	(&edges{controls: c, kinds: kinds}).resolve() // what they prepend to packets counts against the NICs' MTU
-	(&nics{controls: c, kind: kinds.Host.NIC}).resolve()
+	(&edges{controls: c, kinds: kinds}).resolveEdges() // what they prepend to packets counts against the NICs' MTU
+	(&nics{controls: c, kind: kinds.Host.NIC}).resolveNICs()
 
 	q := &qos{base: b, kinds: kinds, queues: t.queues}
-	q.classes()
-	reroute(b, lab.Topology.Reroute)
+	q.resolveClasses()
+	resolveReroute(b, lab.Topology.Reroute)
 	q.portSettings()
 	q.portClasses()
 
-	(&addressing{base: b, file: &lab.Addressing, auto: kinds.Switch.Address}).resolve()
+	(&addressing{base: b, file: &lab.Addressing, auto: kinds.Switch.Address}).resolveAddresses()
 	(&hostNames{base: b, file: &lab.Topology}).check()
 	learning(b, kinds.Switch.Learning)
 	q.checkRoutedMarks()
 	domain := b.plan.Domains()
-	(&hostRoutes{base: b, domain: domain}).resolve()
+	(&hostRoutes{base: b, domain: domain}).resolveHostRoutes()
 	reach := b.plan.Reach()
-	(&switchRoutes{base: b, domain: domain, routed: b.plan.Routed()}).resolve()
+	(&switchRoutes{base: b, domain: domain, routed: b.plan.Routed()}).resolveSwitchRoutes()
 
 	d := &directions{base: b, qos: q, mtu: kinds.Link.MTU}
-	d.check()
+	d.checkStart()
 	bandwidthDelay(b.plan)
 	d.checkTelemetry()
-	d.events(lab.Events)
-	q.buffers() // after the events, which change what buffers have to hold
+	d.resolveEvents(lab.Events)
+	q.resolveBuffers() // after the events, which change what buffers have to hold
 	q.obeyed()
 	q.queueEvents(lab.Events)
 
-	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}}).resolve()
-	window(b, lab.Window, lab.Duration)
-	samples(b, lab.Series)
+	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}}).resolveTraffic()
+	resolveWindow(b, lab.Window, lab.Duration)
+	resolveSamples(b, lab.Series)
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	return b.plan, nil
 }
 
-// set overrides *to with a setting of the file; from is nil if the file does
+// setFrom overrides *to with a setting of the file; from is nil if the file does
 // not set it.
-func set[T any](to *T, from *T) {
+func setFrom[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}

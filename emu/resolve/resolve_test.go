@@ -164,7 +164,7 @@ func dump(p *plan.Plan) string {
 			fmt.Fprintf(&b, "  line %d runs %q env %q ready %+v\n", x.Line, x.Argv, x.Env, x.Ready)
 		}
 		if n.QoS != nil {
-			dumpDeep(&b, n.QoS)
+			dumpQoS(&b, n.QoS)
 		}
 		dumpNIC(&b, n.NIC)
 		for _, port := range n.Ports {
@@ -211,8 +211,8 @@ func dumpMark(b *strings.Builder, mark congestion.Choice) {
 	}
 }
 
-// dumpDeep prints a node's class map, without what maps to the priority Untagged.
-func dumpDeep(b *strings.Builder, d *plan.QoS) {
+// dumpQoS prints a node's class map, without what maps to the priority Untagged.
+func dumpQoS(b *strings.Builder, d *plan.QoS) {
 	fmt.Fprintf(b, "  deep untagged %d", d.Map.Untagged)
 	for code, priority := range d.Map.DSCP {
 		if priority != d.Map.Untagged {

@@ -11,18 +11,18 @@ func (v *switchRoutes) checkRoutedTo(node int, l *located) bool {
 	for _, p := range n.Ports {
 		for _, a := range p.Addresses {
 			if slices.Contains(l.Prefixes, a.Masked()) {
-				v.Fail(&l.file.To, "write longer prefixes, or name the hosts", "%s is the subnet of %s:%s itself", l.To, n.Name, p.Name)
+				v.ReportFault(&l.file.To, "write longer prefixes, or name the hosts", "%s is the subnet of %s:%s itself", l.To, n.Name, p.Name)
 				return false
 			}
 		}
 	}
 	if len(l.Prefixes) > 0 && !v.somebodyIn(node, l.Prefixes) {
-		v.Fail(&l.file.To, "", "no other node in the lab has an address in %s", l.To)
+		v.ReportFault(&l.file.To, "", "no other node in the lab has an address in %s", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
 		if len(l.Prefixes) == 0 && len(v.plan.Nodes[s.Node].Ports[s.Port].Addresses) == 0 {
-			v.Fail(&l.file.To, "", "%s has no address that a router could route to", v.plan.PortName(s.Node, s.Port))
+			v.ReportFault(&l.file.To, "", "%s has no address that a router could route to", v.plan.PortName(s.Node, s.Port))
 			return false
 		}
 	}
@@ -64,7 +64,7 @@ func (v *switchRoutes) checkRouted(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if v.domain[s.Node][s.Port] != domain {
-					v.Fail(&l.file.Via[k], "a route to another broadcast domain needs a port with a router behind it",
+					v.ReportFault(&l.file.Via[k], "a route to another broadcast domain needs a port with a router behind it",
 						"the port %s has no router behind it, and %s is in another broadcast domain", v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(s.Node, s.Port))
 					break
 				}

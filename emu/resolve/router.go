@@ -15,8 +15,8 @@ const (
 	routerPool6 = "fd00:ffff::/64"
 )
 
-// routers finds the switches that are routers.
-func (v *addressing) routers() (routers []int) {
+// findRouters finds the switches that are routers.
+func (v *addressing) findRouters() (routers []int) {
 	kind := v.auto
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
@@ -33,7 +33,7 @@ func (v *addressing) routers() (routers []int) {
 				continue
 			}
 			if len(file.Address) > 0 && !is {
-				v.Fail(&port.Address, "leave out either address: none or this", "%s has address: none, but an address at a port makes it a router", n.Name)
+				v.ReportFault(&port.Address, "leave out either address: none or this", "%s has address: none, but an address at a port makes it a router", n.Name)
 			}
 			is = true
 		}
@@ -51,13 +51,13 @@ func (v *addressing) hostAddresses(list yamlfile.OneOrMore[labfile.NodeAddress])
 		a := &list[i]
 		switch {
 		case a.Word != "":
-			v.Fail(a, "leave address out to get one from the pools", "address: %s is for switches", a.Word)
+			v.ReportFault(a, "leave address out to get one from the pools", "address: %s is for switches", a.Word)
 		case a.Bare:
 			ip, length := a.Prefix.Addr(), 24
 			if ip.Is6() {
 				length = 64
 			}
-			v.Fail(a, "", "the address %s lacks its prefix length: write for example %s/%d", ip, ip, length)
+			v.ReportFault(a, "", "the address %s lacks its prefix length: write for example %s/%d", ip, ip, length)
 		default:
 			out = append(out, placed{a.Prefix, a})
 		}
@@ -71,10 +71,10 @@ func (v *addressing) routerAddresses(list yamlfile.OneOrMore[labfile.NodeAddress
 		a := &list[i]
 		switch {
 		case a.Word != "" && len(list) > 1:
-			v.Fail(a, "missing addresses come from the pools", "%s must be the only entry", a.Word)
+			v.ReportFault(a, "missing addresses come from the pools", "%s must be the only entry", a.Word)
 		case a.Word != "":
 		case a.Prefix.Bits() < a.Prefix.Addr().BitLen():
-			v.Fail(a, "write it under ports: to give it to a port",
+			v.ReportFault(a, "write it under ports: to give it to a port",
 				"the router's own address must not have a prefix length: write %s", a.Prefix.Addr())
 		default:
 			out = append(out, placed{a.Prefix, a})
@@ -104,7 +104,7 @@ func (v *addressing) automaticRouters(routers []int, taken map[netip.Addr]any) {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
+			v.ReportFault(family.file, "", "%s has the wrong IP version", prefix)
 			continue
 		}
 		spare := uint64(len(routers))
@@ -119,7 +119,7 @@ func (v *addressing) automaticRouters(routers []int, taken map[netip.Addr]any) {
 				ip = addr.Nth(prefix, spare)
 			}
 			if !ip.IsValid() {
-				v.Fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",
+				v.ReportFault(family.file, "write a larger pool under addressing: {routers: ...}, or none",
 					"the pool %v has no address for the router %s", prefix, v.plan.Nodes[n].Name)
 				break
 			}

@@ -9,18 +9,18 @@ import (
 // maxPatterns bounds the patterns that are matched against up to 200000 ports.
 const maxPatterns = 100
 
-// samples resolves what to sample.
-func samples(v *base, file *labfile.Series) {
+// resolveSamples resolves what to sample.
+func resolveSamples(v *base, file *labfile.Series) {
 	if file == nil {
 		return
 	}
 	s := &plan.Series{Every: plan.DefaultSeries}
-	set(&s.Every, file.Every)
+	setFrom(&s.Every, file.Every)
 	if s.Every < series.MinVirtual || s.Every > series.MaxEvery {
-		v.Fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
+		v.ReportFault(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
 	}
 	if n := len(file.Ports); n > maxPatterns {
-		v.Fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns exceed the limit of %d", n, maxPatterns)
+		v.ReportFault(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns exceed the limit of %d", n, maxPatterns)
 		return
 	}
 	for i := range file.Ports {
@@ -34,7 +34,7 @@ func samples(v *base, file *labfile.Series) {
 	}
 	var err error
 	if s.Ports, err = v.plan.MatchPorts(file.Ports); err != nil {
-		v.Fail(file, "", "%v", err)
+		v.ReportFault(file, "", "%v", err)
 	}
 	v.plan.Series = s
 }

@@ -17,7 +17,7 @@ func sizesOf(v *yamlfile.Reader, f *labfile.SizesForm) sizes.Dist {
 	if v.Place(&f.Value.Mix) == nil {
 		return lawSizes(v, &f.Value.LawSizes)
 	}
-	return mix(v, f.Value.Mix, &f.Value.Mix)
+	return resolveMix(v, f.Value.Mix, &f.Value.Mix)
 }
 
 // lawSizes resolves a distribution; it returns nil after a fault.
@@ -29,7 +29,7 @@ func lawSizes(v *yamlfile.Reader, f *labfile.LawSizes) sizes.Dist {
 	case v.Place(&f.Uniform) != nil:
 		place = &f.Uniform
 		if len(f.Uniform) != 2 {
-			v.Fail(place, "write for example uniform: [32B, 1KB]", "uniform needs the smallest and the largest size, not %d sizes", len(f.Uniform))
+			v.ReportFault(place, "write for example uniform: [32B, 1KB]", "uniform needs the smallest and the largest size, not %d sizes", len(f.Uniform))
 			return nil
 		}
 		d, err = sizes.NewUniform(f.Uniform[0], f.Uniform[1])
@@ -41,20 +41,20 @@ func lawSizes(v *yamlfile.Reader, f *labfile.LawSizes) sizes.Dist {
 		d, err = sizes.NewPareto(float64(f.Pareto.Shape), f.Pareto.Min, f.Pareto.Max)
 	case f.CDF != nil:
 		place = f.CDF
-		d, err = cdf(v, f.CDF)
+		d, err = resolveCDF(v, f.CDF)
 	default:
 		return nil // its fault has been reported
 	}
 	if err != nil {
-		v.Fail(place, "", "%v", err)
+		v.ReportFault(place, "", "%v", err)
 		return nil
 	}
 	return d
 }
 
-// cdf resolves points; nil without an error means that a fault has been
+// resolveCDF resolves points; nil without an error means that a fault has been
 // reported.
-func cdf(v *yamlfile.Reader, f *labfile.CDFForm) (sizes.Dist, error) {
+func resolveCDF(v *yamlfile.Reader, f *labfile.CDFForm) (sizes.Dist, error) {
 	if f.File == nil {
 		points := make([]sizes.Point, len(f.Value))
 		for i, p := range f.Value {
@@ -81,7 +81,7 @@ func distOf(c *sizes.CDF, err error) (sizes.Dist, error) {
 	return c, nil
 }
 
-func mix(v *yamlfile.Reader, files []labfile.Mix, place any) sizes.Dist {
+func resolveMix(v *yamlfile.Reader, files []labfile.Mix, place any) sizes.Dist {
 	var parts []sizes.Part
 	var rest sizes.Dist
 	good := true
@@ -97,7 +97,7 @@ func mix(v *yamlfile.Reader, files []labfile.Mix, place any) sizes.Dist {
 		case f.Share != nil:
 			parts = append(parts, sizes.Part{Share: *f.Share, Dist: d})
 		case rest != nil:
-			v.Fail(f, "write share: in all entries but one", "two entries of the mix have no share")
+			v.ReportFault(f, "write share: in all entries but one", "two entries of the mix have no share")
 			good = false
 		default:
 			rest = d
@@ -108,7 +108,7 @@ func mix(v *yamlfile.Reader, files []labfile.Mix, place any) sizes.Dist {
 	}
 	m, err := sizes.NewMix(parts, rest)
 	if err != nil {
-		v.Fail(place, "an entry without share: gets the rest", "%v", err)
+		v.ReportFault(place, "an entry without share: gets the rest", "%v", err)
 		return nil
 	}
 	return m

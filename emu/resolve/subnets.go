@@ -13,9 +13,9 @@ type segment struct {
 	routers, hosts []plan.End
 }
 
-// segments returns the domains that have hosts, in the order of their first
+// findSegments returns the domains that have hosts, in the order of their first
 // host.
-func (v *addressing) segments(hosts, routers []int) (all []*segment) {
+func (v *addressing) findSegments(hosts, routers []int) (all []*segment) {
 	of := map[int]*segment{}
 	for _, h := range hosts {
 		for p, domain := range v.domain[h] {
@@ -36,9 +36,9 @@ func (v *addressing) segments(hosts, routers []int) (all []*segment) {
 	return all
 }
 
-// lacking returns the ports of a segment without an address of a version of IP,
+// endsWithoutAddress returns the ports of a segment without an address of a version of IP,
 // ports of routers first.
-func (v *addressing) lacking(s *segment, ipv6 bool) (ends []plan.End) {
+func (v *addressing) endsWithoutAddress(s *segment, ipv6 bool) (ends []plan.End) {
 	for _, e := range slices.Concat(s.routers, s.hosts) {
 		if !plan.HasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
 			ends = append(ends, e)
@@ -47,22 +47,22 @@ func (v *addressing) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 	return ends
 }
 
-// subnets gives each segment a subnet, and the next free address to every
+// assignSubnets gives each segment a subnet, and the next free address to every
 // interface in it that has none of the pool's family, ports of routers first. A
 // segment with an address in the file uses the subnet of that address; each of
 // the others gets a part of the pool. Place is where the pool is set.
-func (v *addressing) subnets(hosts, routers []int, pool netip.Prefix, taken map[netip.Addr]any, place any) {
+func (v *addressing) assignSubnets(hosts, routers []int, pool netip.Prefix, taken map[netip.Addr]any, place any) {
 	ipv6 := pool.Addr().Is6()
-	reserved := v.reserved(ipv6)
+	reserved := v.reservedPrefixes(ipv6)
 	var carved []*segment
 	var bits []int
-	for _, s := range v.segments(hosts, routers) {
-		lack := v.lacking(s, ipv6)
+	for _, s := range v.findSegments(hosts, routers) {
+		lack := v.endsWithoutAddress(s, ipv6)
 		if len(lack) == 0 {
 			continue
 		}
 		if subnet, ok := v.explicitSubnet(s, len(lack), ipv6, taken); ok {
-			v.assign(subnet, lack, taken)
+			v.assignAddresses(subnet, lack, taken)
 			continue
 		}
 		carved = append(carved, s)
@@ -72,14 +72,14 @@ func (v *addressing) subnets(hosts, routers []int, pool netip.Prefix, taken map[
 		}
 		bits = append(bits, n)
 	}
-	parts, ok := carve(pool, bits, reserved)
+	parts, ok := carveSubnets(pool, bits, reserved)
 	if !ok {
-		v.Fail(place, "write a larger pool under addressing:, or smaller subnets where the file gives addresses",
+		v.ReportFault(place, "write a larger pool under addressing:, or smaller subnets where the file gives addresses",
 			"the pool %v is too small for subnets for %d broadcast domains", pool, len(carved))
 		return
 	}
 	for i, s := range carved {
-		v.assign(parts[i], v.lacking(s, ipv6), taken)
+		v.assignAddresses(parts[i], v.endsWithoutAddress(s, ipv6), taken)
 	}
 }
 
@@ -114,8 +114,8 @@ func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 	return true
 }
 
-// assign gives ports the free addresses of a subnet in order.
-func (v *addressing) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.Addr]any) {
+// assignAddresses gives ports the free addresses of a subnet in order.
+func (v *addressing) assignAddresses(subnet netip.Prefix, ends []plan.End, taken map[netip.Addr]any) {
 	next := uint64(0)
 	for _, e := range ends {
 		next++
@@ -131,7 +131,7 @@ func (v *addressing) assign(subnet netip.Prefix, ends []plan.End, taken map[neti
 					first = a
 				}
 			}
-			v.Fail(taken[first], "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
+			v.ReportFault(taken[first], "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
 				subnet, v.plan.PortName(e.Node, e.Port))
 			return
 		}
@@ -140,9 +140,9 @@ func (v *addressing) assign(subnet netip.Prefix, ends []plan.End, taken map[neti
 	}
 }
 
-// reserved returns the subnets that the file uses and the own addresses of
+// reservedPrefixes returns the subnets that the file uses and the own addresses of
 // routers.
-func (v *addressing) reserved(ipv6 bool) (prefixes []netip.Prefix) {
+func (v *addressing) reservedPrefixes(ipv6 bool) (prefixes []netip.Prefix) {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
 		for j := range n.Ports {
@@ -165,11 +165,11 @@ func (v *addressing) reserved(ipv6 bool) (prefixes []netip.Prefix) {
 	return slices.Compact(prefixes)
 }
 
-// carve cuts subnets with at least the given bits for hosts out of a pool, and
+// carveSubnets cuts subnets with at least the given bits for hosts out of a pool, and
 // skips what is reserved. All get one byte (IPv4) or two (IPv6) for hosts if
 // the pool has room for that, so that they are easy to read; otherwise less,
 // down to what each needs.
-func carve(pool netip.Prefix, bits []int, reserved []netip.Prefix) ([]netip.Prefix, bool) {
+func carveSubnets(pool netip.Prefix, bits []int, reserved []netip.Prefix) ([]netip.Prefix, bool) {
 	wish := 8
 	if pool.Addr().Is6() {
 		wish = 16
@@ -231,7 +231,7 @@ func (v *addressing) checkSubnets(taken map[netip.Addr]any) {
 	var order []netip.Prefix
 	add := func(p netip.Prefix, o owner) {
 		if old, there := owners[p]; there && old.domain != o.domain {
-			v.overlap(p, o.name, o.address, p, old.name, old.address, taken)
+			v.reportOverlap(p, o.name, o.address, p, old.name, old.address, taken)
 		} else if !there {
 			owners[p] = o
 			order = append(order, p)
@@ -257,15 +257,15 @@ func (v *addressing) checkSubnets(taken map[netip.Addr]any) {
 			wide, _ := p.Addr().Prefix(bits)
 			if in, there := owners[wide]; there && in.domain != owners[p].domain {
 				o := owners[p]
-				v.overlap(p, o.name, o.address, wide, in.name, in.address, taken)
+				v.reportOverlap(p, o.name, o.address, wide, in.name, in.address, taken)
 				break
 			}
 		}
 	}
 }
 
-// overlap reports that the subnet of one lies in the subnet of another.
-func (v *addressing) overlap(p netip.Prefix, name string, address netip.Addr, in netip.Prefix, other string, otherAddress netip.Addr, taken map[netip.Addr]any) {
+// reportOverlap reports that the subnet of one lies in the subnet of another.
+func (v *addressing) reportOverlap(p netip.Prefix, name string, address netip.Addr, in netip.Prefix, other string, otherAddress netip.Addr, taken map[netip.Addr]any) {
 	place := taken[address]
 	if place == nil {
 		place = taken[otherAddress]
@@ -273,6 +273,6 @@ func (v *addressing) overlap(p netip.Prefix, name string, address netip.Addr, in
 	if place == nil {
 		place = v.file
 	}
-	v.Fail(place, "broadcast domains need separate subnets: write other addresses, or a longer prefix",
+	v.ReportFault(place, "broadcast domains need separate subnets: write other addresses, or a longer prefix",
 		"%v of %s lies in %v of %s, which is another broadcast domain", p, name, in, other)
 }

@@ -21,8 +21,8 @@ type switchRoutes struct {
 // number of its entries in the table.
 const maxWeights = 16_384
 
-// resolve adds the routes to the plan.
-func (v *switchRoutes) resolve() {
+// resolveSwitchRoutes adds the routes to the plan.
+func (v *switchRoutes) resolveSwitchRoutes() {
 	for i := range v.plan.Nodes {
 		if n, file := &v.plan.Nodes[i], v.nodeFileOf(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
 			v.staticRoutes(i, file.Routes)
@@ -36,10 +36,10 @@ type located struct {
 	file *labfile.Route
 }
 
-// rank returns the precedence of a route: named interfaces rank above hosts,
+// routeRank returns the precedence of a route: named interfaces rank above hosts,
 // hosts above prefixes, longer prefixes above shorter ones, and those above
 // default.
-func (l *located) rank(hasPort bool) int {
+func (l *located) routeRank(hasPort bool) int {
 	const host, port = 1000, 1001
 	switch {
 	case l.file.To.Any:
@@ -63,14 +63,14 @@ func (v *switchRoutes) staticRoutes(node int, files []labfile.Route) {
 			l.Prefixes = f.To.Prefixes()
 		}
 		if _, twice := ranks[l.To]; twice {
-			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s already has a route to %s", n.Name, l.To)
+			v.ReportFault(&f.To, "write all its ports as a list: via: [...]", "%s already has a route to %s", n.Name, l.To)
 			continue
 		}
 		var hasPort, ok bool
 		if l.Stations, hasPort, ok = v.stationsOf(node, &f.To); !ok {
 			continue
 		}
-		ranks[l.To] = l.rank(hasPort)
+		ranks[l.To] = l.routeRank(hasPort)
 		if !v.checkTo(node, &l) {
 			continue
 		}
@@ -96,21 +96,21 @@ func (v *switchRoutes) checkTo(node int, l *located) bool {
 	case n.Router != nil:
 		return v.checkRoutedTo(node, l)
 	case len(l.Stations) == 0:
-		v.Fail(&l.file.To, "a prefix does not cover hosts at the switch itself: name them", "%s matches no host elsewhere in the lab", l.To)
+		v.ReportFault(&l.file.To, "a prefix does not cover hosts at the switch itself: name them", "%s matches no host elsewhere in the lab", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
-		if !v.sees(node, s) {
-			v.Fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s only sees frames to that router", v.plan.PortName(s.Node, s.Port), n.Name)
+		if !v.seesStation(node, s) {
+			v.ReportFault(&l.file.To, "give the route to a router", "%s is behind a router, and %s only sees frames to that router", v.plan.PortName(s.Node, s.Port), n.Name)
 			return false
 		}
 	}
 	return true
 }
 
-// sees reports whether traffic to a station passes through a switch: in a lab
+// seesStation reports whether traffic to a station passes through a switch: in a lab
 // with routers, a plain switch only sees frames for stations in its own domain.
-func (v *switchRoutes) sees(node int, s plan.End) bool {
+func (v *switchRoutes) seesStation(node int, s plan.End) bool {
 	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
@@ -127,7 +127,7 @@ func (v *switchRoutes) stationsOf(node int, to *labfile.Destination) (found []pl
 			continue
 		}
 		for p, port := range n.Ports {
-			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, plan.End{Node: i, Port: p}) {
+			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.seesStation(node, plan.End{Node: i, Port: p}) {
 				continue
 			}
 			if to.Any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.Prefix.Contains(a.Addr()) }) {
@@ -140,7 +140,7 @@ func (v *switchRoutes) stationsOf(node int, to *labfile.Destination) (found []pl
 
 func (v *switchRoutes) namedStations(to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
 	if ip, err := netip.ParseAddr(to.Name); err == nil {
-		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.Name)
+		v.ReportFault(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.Name)
 		return nil, false, false
 	}
 	if _, _, err := plan.SplitEndpoint(to.Name); err == nil {
@@ -151,7 +151,7 @@ func (v *switchRoutes) namedStations(to *labfile.Destination) (found []plan.End,
 		}
 		return []plan.End{end}, true, v.isHost(to, end.Node)
 	}
-	node, ok := v.node(to, to.Name)
+	node, ok := v.findNode(to, to.Name)
 	if !ok || !v.isHost(to, node) {
 		return nil, false, false
 	}
@@ -165,7 +165,7 @@ func (v *switchRoutes) namedStations(to *labfile.Destination) (found []plan.End,
 func (v *switchRoutes) isHost(place *labfile.Destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
-		v.Fail(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
+		v.ReportFault(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
 	}
 	return n.Kind == plan.Host
 }
@@ -184,7 +184,7 @@ func (v *switchRoutes) nextHops(node int, f *labfile.Route) (hops []plan.NextHop
 			ok = false
 			continue
 		case slices.ContainsFunc(hops, func(h plan.NextHop) bool { return h.Port == end.Port }):
-			v.Fail(s, `to give it a larger share, write a weight: {port: "`+name+`", weight: 2}`, "the port %s is listed twice", name)
+			v.ReportFault(s, `to give it a larger share, write a weight: {port: "`+name+`", weight: 2}`, "the port %s is listed twice", name)
 			ok = false
 		}
 		hops = append(hops, plan.NextHop{Port: end.Port, Weight: int(s.Weight)})
@@ -192,10 +192,10 @@ func (v *switchRoutes) nextHops(node int, f *labfile.Route) (hops []plan.NextHop
 	}
 	switch {
 	case len(f.Via) == 0:
-		v.Fail(&f.Via, `write for example via: "3"`, "the route has no port")
+		v.ReportFault(&f.Via, `write for example via: "3"`, "the route has no port")
 		return nil, false
 	case sum > maxWeights:
-		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights add up to %d, more than %d", sum, maxWeights)
+		v.ReportFault(&f.Via, "only their proportion counts: divide them all", "the weights add up to %d, more than %d", sum, maxWeights)
 		return nil, false
 	}
 	return hops, ok
@@ -212,8 +212,8 @@ func (v *switchRoutes) checkStatic(node int, routes []located) {
 			// otherwise neither means what it says.
 			other := best[s]
 			if other != nil && other.file.To.Prefix.IsValid() && l.file.To.Prefix.IsValid() &&
-				!covers(other.file.To.Prefix, l.file.To.Prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
-				v.Fail(&l.file.To, "a switch uses one route for all packets to an interface: name the host, with its port if needed",
+				!coversPrefix(other.file.To.Prefix, l.file.To.Prefix) && !slices.Equal(other.Via, l.Via) && v.namesNone(routes[i+1:], s) {
+				v.ReportFault(&l.file.To, "a switch uses one route for all packets to an interface: name the host, with its port if needed",
 					"%s and %s are both prefixes of %s but have different ports", other.To, l.To, v.plan.PortName(s.Node, s.Port))
 				return
 			}
@@ -229,7 +229,7 @@ func (v *switchRoutes) checkStatic(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if s != host {
-					v.Fail(&l.file.Via[k], "a host does not forward packets", "the port %s leads to %s, but the route is also to %s",
+					v.ReportFault(&l.file.Via[k], "a host does not forward packets", "the port %s leads to %s, but the route is also to %s",
 						v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(host.Node, host.Port), v.plan.PortName(s.Node, s.Port))
 					break
 				}
@@ -238,12 +238,12 @@ func (v *switchRoutes) checkStatic(node int, routes []located) {
 	}
 }
 
-// undecided reports whether none of the routes names a station or its host.
-func (v *switchRoutes) undecided(routes []located, s plan.End) bool {
+// namesNone reports whether none of the routes names a station or its host.
+func (v *switchRoutes) namesNone(routes []located, s plan.End) bool {
 	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.Name != "" && slices.Contains(l.Stations, s) })
 }
 
-func covers(wide, narrow netip.Prefix) bool {
+func coversPrefix(wide, narrow netip.Prefix) bool {
 	return wide.Bits() <= narrow.Bits() && wide.Contains(narrow.Addr())
 }
 

@@ -20,17 +20,17 @@ func (e *patternEntry) byTCP(p pattern.Pattern) *carrier.TCP {
 	c.IPv6 = ipv6
 	c.ECN = carrier.ECNOf(c.Control)
 	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)
-	set(&c.Window, f.Window)
-	set(&c.Timestamps, f.Timestamps)
-	set(&c.InitialRTO, f.InitialRTO)
-	set(&c.MinRTO, f.MinRTO)
-	set(&c.MaxRTO, f.MaxRTO)
-	set(&c.Retries, f.Retries)
-	set(&c.TailProbes, f.TailProbes)
-	set(&c.AckEvery, f.AckEvery)
-	set(&c.QuickAcks, f.QuickAcks)
-	set(&c.DelayedAck, f.DelayedAck)
-	set(&c.SACKDelay, f.SACKDelay)
+	setFrom(&c.Window, f.Window)
+	setFrom(&c.Timestamps, f.Timestamps)
+	setFrom(&c.InitialRTO, f.InitialRTO)
+	setFrom(&c.MinRTO, f.MinRTO)
+	setFrom(&c.MaxRTO, f.MaxRTO)
+	setFrom(&c.Retries, f.Retries)
+	setFrom(&c.TailProbes, f.TailProbes)
+	setFrom(&c.AckEvery, f.AckEvery)
+	setFrom(&c.QuickAcks, f.QuickAcks)
+	setFrom(&c.DelayedAck, f.DelayedAck)
+	setFrom(&c.SACKDelay, f.SACKDelay)
 	labfile.ReportSettings(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
 	return c
 }
@@ -42,29 +42,29 @@ func (e *patternEntry) tcpControl(f *labfile.TCPFlows, hosts []int) (control cc.
 		file = &labfile.Control{Name: defaultTCPControl}
 	}
 	if file.Name == "" {
-		e.Fail(f.Control, "leave it out for cubic", "TCP flows need a rate control")
+		e.ReportFault(f.Control, "leave it out for cubic", "TCP flows need a rate control")
 		return cc.Choice{}
 	}
 	for i, h := range hosts {
-		c := e.control(&e.plan.Nodes[h], file, e.file.By)
+		c := e.resolveControl(&e.plan.Nodes[h], file, e.file.By)
 		switch {
 		case c.Settings == nil:
 			return cc.Choice{}
 		case i == 0:
 			control = c
 		case !reflect.DeepEqual(c, control):
-			e.FailOnce(e.Some(f.Control, e.file.By), "write an entry for each group of hosts",
+			e.FailOnce(e.FirstSet(f.Control, e.file.By), "write an entry for each group of hosts",
 				"the parameters of %s depend on the rate of a host's link, and the links of %s and %s differ", c, e.plan.Nodes[hosts[0]].Name, e.plan.Nodes[h].Name)
 			return cc.Choice{}
 		}
 	}
-	if err := carrier.Controls(control); err != nil {
-		e.Fail(e.Some(f.Control, e.file.By), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
+	if err := carrier.CheckControl(control); err != nil {
+		e.ReportFault(e.FirstSet(f.Control, e.file.By), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
 	}
 	for _, h := range hosts {
 		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.MessageReceiver)
-		if m := cc.Methods.Kind(control.Name).Feedback; ok && m != nil && m == s.Hears() {
-			e.FailOnce(e.Some(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
+		if m := cc.Methods.Kind(control.Name).Feedback; ok && m != nil && m == s.MessageProtocol() {
+			e.FailOnce(e.FirstSet(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
 				"TCP flows have %s, and so has the edge service of %s: both would send messages about the same flows", control, e.plan.Nodes[h].Name)
 			break
 		}

@@ -29,7 +29,7 @@ func (v *directions) checkTelemetryRate(from plan.End, rate units.Rate, place an
 		return
 	}
 	var known []string
-	for _, r := range telemetry.Rates() {
+	for _, r := range telemetry.RateCodes() {
 		known = append(known, r.String())
 	}
 	v.FailOnce(place, fmt.Sprintf("give it one of %s, or the NICs a rate control without telemetry", strings.Join(known, ", ")),

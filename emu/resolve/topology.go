@@ -28,20 +28,20 @@ type topology struct {
 // device.
 var reservedInterfaces = []string{"lo", "all", "default"}
 
-// generate makes the nodes and links of the generator.
-func (v *topology) generate() {
+// generateNodes makes the nodes and links of the generator.
+func (v *topology) generateNodes() {
 	g := v.file.Generate
 	if g == nil {
 		return
 	}
 	chosen := generatorOf(g)
-	nodes, links := chosen.size()
+	nodes, links := chosen.countParts()
 	if nodes > labfile.MaxNodes || links > maxLinks {
-		v.Fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", labfile.MaxNodes, maxLinks),
+		v.ReportFault(g, fmt.Sprintf("a lab has at most %d nodes and %d links", labfile.MaxNodes, maxLinks),
 			"this makes %d nodes and %d links", nodes, links)
 		return
 	}
-	chosen.build(&builder{t: v, place: g})
+	chosen.buildTopology(&builder{t: v, place: g})
 }
 
 // addNode adds a node with a new name and returns its index.
@@ -63,11 +63,11 @@ func (v *topology) namedNodes() {
 		switch {
 		case generated:
 			if made := v.plan.Nodes[i].Kind; file.Kind != nil && planKind(*file.Kind) != made {
-				v.Fail(file.Kind, "choose another name, or leave kind out to add settings to it",
+				v.ReportFault(file.Kind, "choose another name, or leave kind out to add settings to it",
 					"the generator makes %s as a %v", *name, made)
 			}
 		case file.Kind == nil:
-			v.Fail(name, v.kindHint(*name), "%s lacks kind", *name)
+			v.ReportFault(name, v.kindHint(*name), "%s lacks kind", *name)
 			i = v.addNode(*name, plan.Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
@@ -80,9 +80,9 @@ func (v *topology) namedNodes() {
 	}
 	switch n := len(v.plan.Nodes); {
 	case n == 0 && v.Faults() == 0:
-		v.Fail(topology, "write nodes: or generate:", "the topology has no nodes")
+		v.ReportFault(topology, "write nodes: or generate:", "the topology has no nodes")
 	case n > labfile.MaxNodes:
-		v.Fail(topology, "", "the topology has %d nodes, more than %d", n, labfile.MaxNodes)
+		v.ReportFault(topology, "", "the topology has %d nodes, more than %d", n, labfile.MaxNodes)
 	}
 }
 
@@ -90,7 +90,7 @@ func (v *topology) namedNodes() {
 // one with a misspelt name.
 func (v *topology) kindHint(name string) string {
 	hint := "write kind: host, kind: switch or kind: vm"
-	if v.file.Generate != nil && !v.Full() {
+	if v.file.Generate != nil && !v.HasEnoughFaults() {
 		hint += "; it may be left out only for a node that the generator makes"
 		if near, ok := suggest.Nearest(name, v.plan.NodeNames()); ok {
 			hint += fmt.Sprintf(", such as %s", near)
@@ -104,7 +104,7 @@ func (v *topology) namedLinks() {
 	for i := range v.file.Links {
 		file := &v.file.Links[i]
 		if len(file.Endpoints) != 2 {
-			v.Fail(&file.Endpoints, `write for example endpoints: ["h1:eth0", "s1:1"]`, "a link has 2 endpoints, not %d", len(file.Endpoints))
+			v.ReportFault(&file.Endpoints, `write for example endpoints: ["h1:eth0", "s1:1"]`, "a link has 2 endpoints, not %d", len(file.Endpoints))
 			continue
 		}
 		one, ok1 := v.newEndpoint(&file.Endpoints[0])
@@ -113,7 +113,7 @@ func (v *topology) namedLinks() {
 			continue
 		}
 		if one.Node == two.Node {
-			v.Fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
+			v.ReportFault(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
 			continue
 		}
 		ends := [2]plan.End{one, two}
@@ -122,16 +122,16 @@ func (v *topology) namedLinks() {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
 			if side < 0 {
-				v.Fail(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
+				v.ReportFault(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
 				continue
 			}
 			patches[side] = direction.LinkPatch.Over(file.LinkPatch)
 			v.queues[ends[side]] = direction.Queue
 		}
-		v.connect(ends, patches, file)
+		v.connectEnds(ends, patches, file)
 	}
 	if n := len(v.plan.Links); n > maxLinks {
-		v.Fail(&v.file.Links, "", "the topology has %d links, more than %d", n, maxLinks)
+		v.ReportFault(&v.file.Links, "", "the topology has %d links, more than %d", n, maxLinks)
 	}
 }
 
@@ -139,10 +139,10 @@ func (v *topology) namedLinks() {
 func (v *topology) newEndpoint(name *string) (plan.End, bool) {
 	nodeName, portName, err := plan.SplitEndpoint(*name)
 	if err != nil {
-		v.Fail(name, err.Hint, "%s", err.Msg)
+		v.ReportFault(name, err.Hint, "%s", err.Msg)
 		return plan.End{}, false
 	}
-	node, ok := v.node(name, nodeName)
+	node, ok := v.findNode(name, nodeName)
 	if !ok {
 		return plan.End{}, false
 	}
@@ -153,7 +153,7 @@ func (v *topology) newEndpoint(name *string) (plan.End, bool) {
 			hint = fmt.Sprintf("it joins %s and %s (line %d)", v.plan.PortName(ends[0].Node, ends[0].Port),
 				v.plan.PortName(ends[1].Node, ends[1].Port), v.Line(v.linkPlaces[link]))
 		}
-		v.Fail(name, hint, "%s already has a link", *name)
+		v.ReportFault(name, hint, "%s already has a link", *name)
 		return plan.End{}, false
 	}
 	if v.plan.Nodes[node].Kind == plan.Host {
@@ -161,7 +161,7 @@ func (v *topology) newEndpoint(name *string) (plan.End, bool) {
 			return plan.End{}, false
 		}
 		if slices.Contains(reservedInterfaces, portName) {
-			v.Fail(name, "write for example "+nodeName+":eth0", "the kernel reserves the name %q", portName)
+			v.ReportFault(name, "write for example "+nodeName+":eth0", "the kernel reserves the name %q", portName)
 			return plan.End{}, false
 		}
 	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {
@@ -170,9 +170,9 @@ func (v *topology) newEndpoint(name *string) (plan.End, bool) {
 	return plan.End{Node: node, Port: v.addPort(node, portName)}, true
 }
 
-// connect adds a link. Each patch holds the settings of the direction that
+// connectEnds adds a link. Each patch holds the settings of the direction that
 // leaves that end, without the defaults.
-func (v *topology) connect(ends [2]plan.End, patches [2]change.LinkPatch, place any) {
+func (v *topology) connectEnds(ends [2]plan.End, patches [2]change.LinkPatch, place any) {
 	link := plan.Link{Ends: ends}
 	for i, patch := range patches {
 		var err error

@@ -22,8 +22,8 @@ type traffic struct {
 	names    map[string]int  // of flows and patterns; the last number tried for each
 }
 
-// resolve adds the flows, transfers and patterns of the workload to the plan.
-func (v *traffic) resolve() {
+// resolveTraffic adds the flows, transfers and patterns of the workload to the plan.
+func (v *traffic) resolveTraffic() {
 	x := &transfers{traffic: v, pairsOf: map[int]int{}}
 	for i := range v.file {
 		f := &v.file[i]
@@ -33,15 +33,15 @@ func (v *traffic) resolve() {
 		flows, transfers := len(v.plan.Flows), len(v.plan.Transfers)
 		var name *string
 		if f.CBR != nil || f.Poisson != nil || f.OnOff != nil {
-			name = v.flows(f)
+			name = v.addFlows(f)
 		} else {
-			name = x.add(f)
+			name = x.addTransfers(f)
 		}
 		if name != nil {
 			v.giveNames(name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
 		}
 	}
-	v.patterns()
+	v.resolvePatterns()
 	for i := range v.plan.Flows {
 		if f := &v.plan.Flows[i]; f.Name == "" {
 			f.Name = freeName(v.names, v.pairName(flowPair(f)))
@@ -63,7 +63,7 @@ func (v *traffic) giveNames(name *string, flows []workload.Flow, transfers []wor
 			given += "-" + v.pairName(p)
 		}
 		if v.names[given] > 0 {
-			v.Fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
+			v.ReportFault(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
 		}
 		v.names[given] = 1
 		return given
@@ -91,11 +91,11 @@ func freeName(names map[string]int, name string) string {
 	}
 }
 
-// room reports whether there may be this many more flows and transfers.
-func (v *traffic) room(more int, place any) bool {
+// checkRoom reports whether there may be this many more flows and transfers.
+func (v *traffic) checkRoom(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
 	if !ok {
-		v.Fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
+		v.ReportFault(place, "", "the workload has more than %d flows and transfers", maxFlows)
 	}
 	return ok
 }
@@ -106,9 +106,9 @@ func (v *traffic) hasNIC(host int, place any) bool {
 	switch {
 	case n.NIC != nil:
 	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
-		v.Fail(place, "write nic: roce in host under kinds", "no host has a NIC")
+		v.ReportFault(place, "write nic: roce in host under kinds", "no host has a NIC")
 	default:
-		v.Fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
+		v.ReportFault(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
 	}
 	return n.NIC != nil
 }

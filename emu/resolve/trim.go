@@ -18,8 +18,8 @@ const (
 	keepNDP units.Bytes = 64 - 14 - 20 - 4
 )
 
-// trim resolves how the packets of a class are trimmed, nil if they are not.
-func (v *qos) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
+// resolveTrimming resolves how the packets of a class are trimmed, nil if they are not.
+func (v *qos) resolveTrimming(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
 	f := file.Trim.Settings()
 	if f == nil {
 		return nil
@@ -29,25 +29,25 @@ func (v *qos) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Byte
 	if f.Preset != nil && *f.Preset == labfile.NDPTrim {
 		t = &trim.Config{Keep: keepNDP, Tail: 0.5, Return: true}
 	}
-	set(&t.Keep, f.Keep)
-	set((*labfile.DSCP)(&t.DSCP), f.DSCP)
-	set(&t.Tail, f.Tail)
-	set(&t.Return, f.Return)
-	set(&t.FixLength, f.FixLength)
+	setFrom(&t.Keep, f.Keep)
+	setFrom((*labfile.DSCP)(&t.DSCP), f.DSCP)
+	setFrom(&t.Tail, f.Tail)
+	setFrom(&t.Return, f.Return)
+	setFrom(&t.FixLength, f.FixLength)
 
 	const header = 20 // of IPv4
 	own := slices.Index(d.classes, file)
 	switch {
-	case d.lossless(file):
-		v.Fail(file.Trim, "leave one of them out", "trim has no effect: the lossless class %s never overflows", file.name)
+	case d.isLossless(file):
+		v.ReportFault(file.Trim, "leave one of them out", "trim has no effect: the lossless class %s never overflows", file.name)
 	case port.Classes[own].Limit == 0 && port.Classes[own].Alpha == 0:
-		v.Fail(file.Trim, "give the class a limit", "trim has no effect: the queue of the class %s has no limit", file.name)
+		v.ReportFault(file.Trim, "give the class a limit", "trim has no effect: the queue of the class %s has no limit", file.name)
 	case uec && t.Keep < keepUEC:
-		v.Fail(f.Keep, "", "Ultra Ethernet keeps at least %v behind the IP header, not %v", keepUEC, t.Keep)
+		v.ReportFault(f.Keep, "", "Ultra Ethernet keeps at least %v behind the IP header, not %v", keepUEC, t.Keep)
 	case t.Keep+header >= mtu:
-		v.Fail(v.Some(f.Keep, f), "", "trim has no effect: packets of at most %v have no more than %v behind their IP header", mtu, t.Keep)
+		v.ReportFault(v.FirstSet(f.Keep, f), "", "trim has no effect: packets of at most %v have no more than %v behind their IP header", mtu, t.Keep)
 	case f.DSCP == nil:
-		v.Fail(v.Some(f.Preset, f), "write for example trim: {dscp: 10}, with a class that has this DSCP", "trim lacks dscp, which selects the class of trimmed packets")
+		v.ReportFault(v.FirstSet(f.Preset, f), "write for example trim: {dscp: 10}, with a class that has this DSCP", "trim lacks dscp, which selects the class of trimmed packets")
 	default:
 		v.trimmedClass(d, file, f, port)
 	}
@@ -62,10 +62,10 @@ func (v *qos) trimmedClass(d *qosFile, from *namedClass, f *labfile.Trim, port *
 	const hint = "they need a separate class with this dscp, a limit and usually a higher priority"
 	switch {
 	case to < 0:
-		v.Fail(f.DSCP, hint, "no class has the dscp %d of trimmed packets", *f.DSCP)
+		v.ReportFault(f.DSCP, hint, "no class has the dscp %d of trimmed packets", *f.DSCP)
 	case d.classes[to] == from:
-		v.Fail(f.DSCP, hint, "trimmed packets of the class %s would stay in that class, which is full", from.name)
+		v.ReportFault(f.DSCP, hint, "trimmed packets of the class %s would stay in that class, which is full", from.name)
 	case port.Classes[to].Limit == 0 && port.Classes[to].Alpha == 0:
-		v.Fail(f.DSCP, hint, "the class %s of trimmed packets has no limit", d.classes[to].name)
+		v.ReportFault(f.DSCP, hint, "the class %s of trimmed packets has no limit", d.classes[to].name)
 	}
 }

@@ -13,9 +13,9 @@ func (e *patternEntry) byUDP(p pattern.Pattern) *carrier.UDP {
 	f := e.file.By.Value.UDP
 	ipv6, used := e.checkPaths(p, f.IP, false)
 	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: ipv6}
-	set(&c.Rate, f.Rate)
+	setFrom(&c.Rate, f.Rate)
 	if f.Rate != nil && *f.Rate == 0 {
-		e.Fail(f.Rate, "leave it out for the rate of the sender's link", "rate must not be unlimited")
+		e.ReportFault(f.Rate, "leave it out for the rate of the sender's link", "rate must not be unlimited")
 	}
 	over := overIPv4
 	if c.IPv6 {
@@ -35,7 +35,7 @@ func (e *patternEntry) byUDP(p pattern.Pattern) *carrier.UDP {
 	}
 	if f.Size != nil {
 		if *f.Size == 0 || *f.Size > c.Size {
-			e.Fail(f.Size, fmt.Sprintf("the largest payload is %v", c.Size), "size %v is out of range for an mtu of %v", *f.Size, c.Size+over)
+			e.ReportFault(f.Size, fmt.Sprintf("the largest payload is %v", c.Size), "size %v is out of range for an mtu of %v", *f.Size, c.Size+over)
 		}
 		c.Size = *f.Size
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// vm resolves the settings of a virtual machine.
-func (v *nodes) vm(i int) {
+// resolveVM resolves the settings of a virtual machine.
+func (v *nodes) resolveVM(i int) {
 	n, said := &v.plan.Nodes[i], v.nodeFileOf(i)
-	file := said.VM.Over(v.Reader, v.kinds.VM.VM)
+	file := said.VM.MergeOver(v.Reader, v.kinds.VM.VM)
 	m := n.VM
 	m.Line = v.Line(said.Kind)
 	for _, path := range []struct {
@@ -38,25 +38,25 @@ func (v *nodes) vm(i int) {
 			*path.to = filepath.Join(filepath.Dir(v.File()), *path.to)
 		}
 	}
-	set(&m.Persist, file.Persist)
-	set(&m.Append, file.Append)
-	v.boots(m, file)
+	setFrom(&m.Persist, file.Persist)
+	setFrom(&m.Append, file.Append)
+	v.checkBoot(m, file)
 
 	m.Memory = defaultGuestMemory
-	set(&m.Memory, file.Memory)
+	setFrom(&m.Memory, file.Memory)
 	if m.Memory < minGuestMemory || m.Memory > maxGuestMemory {
 		v.FailOnce(file.Memory, "weft's own image needs 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
 	}
 	m.Memory = (m.Memory + units.MiB - 1) / units.MiB * units.MiB
 	m.CPUs = 1
-	set((*labfile.CPUs)(&m.CPUs), file.CPUs)
-	set((*labfile.Accel)(&m.Accel), file.Accel)
+	setFrom((*labfile.CPUs)(&m.CPUs), file.CPUs)
+	setFrom((*labfile.Accel)(&m.Accel), file.Accel)
 
 	m.Ready = vm.ReadyNone
 	if m.BuiltIn() {
 		m.Ready = vm.ReadyAgent
 	}
-	set(&m.Ready, file.Ready)
+	setFrom(&m.Ready, file.Ready)
 	if m.Ready == "" {
 		v.FailOnce(file.Ready, "write agent, none, or a text such as \"login:\"", "ready is empty")
 	} else if err := oneLine("ready", m.Ready, 256); err != nil {
@@ -71,8 +71,8 @@ func (v *nodes) vm(i int) {
 	}
 }
 
-// boots checks what a machine boots.
-func (v *nodes) boots(m *plan.VM, f *labfile.VM) {
+// checkBoot checks what a machine boots.
+func (v *nodes) checkBoot(m *plan.VM, f *labfile.VM) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
 		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has its own kernel, and no disk")
 	}
@@ -107,12 +107,12 @@ const (
 )
 
 // oneLine checks a text that is passed to a program unchanged.
-func oneLine(what, text string, most int) error {
+func oneLine(what, text string, maxLength int) error {
 	switch {
 	case strings.ContainsAny(text, "\n\r\x00"):
 		return fmt.Errorf("%s must be a single line", what)
-	case len(text) > most:
-		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), most)
+	case len(text) > maxLength:
+		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), maxLength)
 	}
 	return nil
 }

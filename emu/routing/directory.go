@@ -58,7 +58,7 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint
 		return packet.MACControl
 	}
 	foreign := wire.ReadMAC(frame[wire.MACLen:]) != own
-	if dst.Multicast() {
+	if dst.IsMulticast() {
 		if foreign || dst.Reserved() {
 			return packet.ByMAC
 		}

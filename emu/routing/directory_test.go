@@ -23,8 +23,8 @@ func (l *lab) udpFrame(from, to packet.Endpoint, version uint8) *packet.Packet {
 	srcMAC, src := port(from)
 	dstMAC, dst := port(to)
 	b := make([]byte, wire.EthernetHeader, 200)
-	dstMAC.Put(b)
-	srcMAC.Put(b[wire.MACLen:])
+	dstMAC.EncodeTo(b)
+	srcMAC.EncodeTo(b[wire.MACLen:])
 	if version == 6 {
 		binary.BigEndian.PutUint16(b[2*wire.MACLen:], wire.EtherTypeIPv6)
 		b = append(b, 6<<4, 0, 0, 0, 0, 146, wire.ProtoUDP, 64)
@@ -131,7 +131,7 @@ topology:
 `)
 	for _, foreign := range []bool{false, true} {
 		p := l.udpFrame(0, 1, 4)
-		l.MAC(l.Endpoints[2]).Put(p.Frame)
+		l.MAC(l.Endpoints[2]).EncodeTo(p.Frame)
 		want := packet.Endpoint(2)
 		if foreign {
 			copy(p.Frame[6:], []byte{2, 9, 9, 9, 9, 9})

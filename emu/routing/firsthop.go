@@ -33,7 +33,7 @@ func (t *Topology) TurnRound(p *packet.Packet) {
 		p.Origin = e
 	}
 	if ethernet := p.Ethernet(); ethernet != nil {
-		p.To = r.numbers[router.Destination(ethernet[p.L3:])]
+		p.To = r.numbers[router.DestinationOf(ethernet[p.L3:])]
 	} else if to, ok := p.Destination(); ok {
 		p.To = r.numbers[to]
 	} else if t.isHost(p.Dest) {

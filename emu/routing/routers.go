@@ -88,7 +88,7 @@ func (r *routers) add(a netip.Addr, address router.Address, owner plan.End) {
 
 // addSubnet records the owner of a subnet, unless it has one already.
 func (r *routers) addSubnet(a netip.Prefix, owner plan.End) {
-	if _, bits := r.subnets.Find(a.Addr()); bits != a.Bits() {
+	if _, bits := r.subnets.FindPrefix(a.Addr()); bits != a.Bits() {
 		r.subnets.Set(a.Masked(), int32(len(r.subnetOf)))
 		r.prefixes, r.subnetOf = append(r.prefixes, a.Masked()), append(r.subnetOf, owner)
 	}

@@ -29,10 +29,10 @@ func (t *Topology) Routes(node int, table Table) (all []Route) {
 			return
 		}
 		seen[to] = true
-		x := Route{To: to, Local: to.IsSingleIP() && from.Owns(to.Addr())}
+		x := Route{To: to, Local: to.IsSingleIP() && from.OwnsAddress(to.Addr())}
 		if route := &from.Routes[index]; index >= router.Routes && !x.Local {
 			x.Direct, x.Static = route.Direct, route.Static
-			ports, weights := table.Forwarding.Weights(route.Group)
+			ports, weights := table.Forwarding.GroupWeights(route.Group)
 			for i, p := range ports {
 				x.Ports = append(x.Ports, int(p))
 				if weights[i] != weights[0] {

@@ -77,7 +77,7 @@ func (s *statics) computed(number int) int {
 	if s.base[number] == router.NoRoute {
 		return -1
 	}
-	_, bits := s.subnets.Find(s.numbered[number])
+	_, bits := s.subnets.FindPrefix(s.numbered[number])
 	return bits
 }
 
@@ -123,17 +123,17 @@ func (s *statics) route(r *plan.StaticRoute, number, search int, made map[int]ui
 // nearest returns the routers in an area that are nearest to the target of a
 // search; all of them if search is unplaced.
 func (s *statics) nearest(area, search int) (hops []router.Hop) {
-	least := math.MaxInt
+	minDistance := math.MaxInt
 	for _, e := range s.areas[area].routers {
 		d := 0
 		if search >= 0 {
 			d = s.searches[search][e.Node]
 		}
-		if e.Node == s.node || d < 0 || d > least {
+		if e.Node == s.node || d < 0 || d > minDistance {
 			continue
 		}
-		if d < least {
-			least, hops = d, nil
+		if d < minDistance {
+			minDistance, hops = d, nil
 		}
 		hops = append(hops, s.hop(e))
 	}

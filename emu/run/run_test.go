@@ -57,7 +57,7 @@ type sink struct {
 	put             func()
 }
 
-func (s *sink) Put(*records.Record) error {
+func (s *sink) PutRecord(*records.Record) error {
 	if s.records++; s.put != nil {
 		s.put()
 	}

@@ -28,7 +28,7 @@ func (d *Deadlock) String() string {
 func (d *Deadlock) Text() string {
 	end := "and lasts"
 	if d.Ended > 0 {
-		end = fmt.Sprintf("and was gone at %ss", units.Digits(d.Ended.Seconds(), 6))
+		end = fmt.Sprintf("and was gone at %ss", units.FormatDigits(d.Ended.Seconds(), 6))
 	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each held off by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each held off by the next, stuck since %ss %s", d.Class, d.Priority, d, units.FormatDigits(d.Since.Seconds(), 6), end)
 }

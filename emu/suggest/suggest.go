@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// atMost is the maximum number of names listed.
-const atMost = 16
+// maxListed is the maximum number of names listed.
+const maxListed = 16
 
 // Hint returns the hint for a name that is not in known: the nearest known
 // name, if one is near, and the list of known names after intro.
@@ -25,8 +25,8 @@ func Hint(name, intro string, known []string) string {
 
 // List lists names; of many, only the first ones and the number of the others.
 func List(names []string) string {
-	if more := len(names) - atMost; more > 0 {
-		return strings.Join(names[:atMost], ", ") + fmt.Sprintf(" and %d more", more)
+	if more := len(names) - maxListed; more > 0 {
+		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
 }

@@ -68,40 +68,42 @@ func NewClock(dilation int) *Clock {
 		panic("wall: dilation below 1")
 	}
 	c := &Clock{dilation: int64(dilation), start: time.Now()}
-	c.monotonic, c.realtime = read(unix.CLOCK_MONOTONIC), read(unix.CLOCK_REALTIME)
+	c.monotonic, c.realtime = readClock(unix.CLOCK_MONOTONIC), readClock(unix.CLOCK_REALTIME)
 	return c
 }
 
-// read reads a kernel clock. It cannot fail for clocks that exist.
-func read(clock int32) int64 {
+// readClock reads a kernel clock. It cannot fail for clocks that exist.
+func readClock(clock int32) int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(clock, &t)
 	return t.Nano()
 }
 
 // Now returns the emulated time. Go reads the monotonic clock through the vDSO.
-func (c *Clock) Now() units.Time { return c.Emulated(time.Since(c.start)) - c.Stood() }
+func (c *Clock) Now() units.Time { return c.ToEmulated(time.Since(c.start)) - c.StoodStill() }
 
-// real returns the real time since the start.
-func (c *Clock) real() units.Time { return units.FromDuration(time.Since(c.start)) }
+// realElapsed returns the real time since the start.
+func (c *Clock) realElapsed() units.Time { return units.FromDuration(time.Since(c.start)) }
 
 // Dilation returns how many seconds of real time one second of emulated time
 // takes.
 func (c *Clock) Dilation() int { return int(c.dilation) }
 
-// Emulated converts a span of real time to emulated time.
-func (c *Clock) Emulated(real time.Duration) units.Time { return emulated(int64(real), c.dilation) }
+// ToEmulated converts a span of real time to emulated time.
+func (c *Clock) ToEmulated(real time.Duration) units.Time {
+	return divideByDilation(int64(real), c.dilation)
+}
 
-// emulated divides nanoseconds by a dilation. It converts quotient and remainder
+// divideByDilation divides nanoseconds by a dilation. It converts quotient and remainder
 // separately, as nanoseconds in picoseconds would overflow after 106 days.
-func emulated(ns, dilation int64) units.Time {
+func divideByDilation(ns, dilation int64) units.Time {
 	return units.Time(ns/dilation)*units.Nanosecond + units.Time(ns%dilation)*units.Nanosecond/units.Time(dilation)
 }
 
-// Real returns the real time that a span of emulated time takes, rounded up, so
+// ToReal returns the real time that a span of emulated time takes, rounded up, so
 // that a sleep of that length is never too short. It is capped at the longest
 // Duration.
-func (c *Clock) Real(t units.Time) time.Duration {
+func (c *Clock) ToReal(t units.Time) time.Duration {
 	const rounding = int64(units.Nanosecond) - 1
 	if t > units.Time((math.MaxInt64-rounding)/c.dilation) {
 		whole := int64(t / units.Nanosecond)
@@ -113,12 +115,12 @@ func (c *Clock) Real(t units.Time) time.Duration {
 	return time.Duration((int64(t)*c.dilation + rounding) / int64(units.Nanosecond))
 }
 
-// Stood returns how long the clock has stood still, as the emulated time that
+// StoodStill returns how long the clock has stood still, as the emulated time that
 // would have passed.
-func (c *Clock) Stood() units.Time { return units.Time(c.stood.Load()) }
+func (c *Clock) StoodStill() units.Time { return units.Time(c.stood.Load()) }
 
-// stop makes the clock stand still for a time that has already passed.
-func (c *Clock) stop(t units.Time) {
+// standStill makes the clock stand still for a time that has already passed.
+func (c *Clock) standStill(t units.Time) {
 	stood := c.stood.Add(int64(t))
 	if c.shared != nil {
 		c.shared.stood.Store(stood)
@@ -132,5 +134,5 @@ func (c *Clock) Start() time.Time {
 	if c.dilation > 1 {
 		return c.start
 	}
-	return c.start.Add(c.Stood().Duration())
+	return c.start.Add(c.StoodStill().Duration())
 }

@@ -30,11 +30,11 @@ func TestClock_MapsRealToEmulatedTime(t *testing.T) {
 		{7, 0, 0},
 	} {
 		clock := NewClock(c.dilation)
-		if got := clock.Emulated(c.real); got != c.emulated {
+		if got := clock.ToEmulated(c.real); got != c.emulated {
 			t.Errorf("dilation %d: %v is %v of emulated time, want %v", c.dilation, c.real, got, c.emulated)
 		}
 		// Real is never too short, and less than a nanosecond too long.
-		if back := clock.Real(c.emulated); back > c.real || c.real-back > time.Duration(c.dilation)/1000+1 {
+		if back := clock.ToReal(c.emulated); back > c.real || c.real-back > time.Duration(c.dilation)/1000+1 {
 			t.Errorf("dilation %d: %v takes %v, want %v", c.dilation, c.emulated, back, c.real)
 		}
 	}
@@ -47,7 +47,7 @@ func TestClock_MapsRealToEmulatedTime(t *testing.T) {
 		{1, units.Never, time.Duration(math.MaxInt64 / 1000)}, {1_000_000, units.Never, math.MaxInt64},
 		{1000, 100_000 * units.Second, 1e8 * time.Second},
 	} {
-		if got := NewClock(c.dilation).Real(c.emulated); got != c.want {
+		if got := NewClock(c.dilation).ToReal(c.emulated); got != c.want {
 			t.Errorf("dilation %d: %v takes %v, want %v", c.dilation, c.emulated, got, c.want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestClock_MapsRealToEmulatedTime(t *testing.T) {
 // Programs find the clock in the file, and how long it stood still.
 func TestSharedClock_TellsStartAndStandstill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
-	monotonic, realtime := read(unix.CLOCK_MONOTONIC), read(unix.CLOCK_REALTIME)
+	monotonic, realtime := readClock(unix.CLOCK_MONOTONIC), readClock(unix.CLOCK_REALTIME)
 	c := NewClock(100)
 	if err := c.ShareFile(path); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestSharedClock_TellsStartAndStandstill(t *testing.T) {
 	if err != nil || len(b) != 40 {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
-	c.stop(3 * units.Second)
+	c.standStill(3 * units.Second)
 	if b, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +73,10 @@ func TestSharedClock_TellsStartAndStandstill(t *testing.T) {
 	if s.magic != sharedMagic || s.dilation != 100 || s.stood.Load() != int64(3*units.Second) {
 		t.Errorf("%+v", s)
 	}
-	if now := read(unix.CLOCK_MONOTONIC); s.monotonic < monotonic || s.monotonic > now {
+	if now := readClock(unix.CLOCK_MONOTONIC); s.monotonic < monotonic || s.monotonic > now {
 		t.Errorf("started at %d, which is not between %d and %d", s.monotonic, monotonic, now)
 	}
-	if now := read(unix.CLOCK_REALTIME); s.realtime < realtime || s.realtime > now {
+	if now := readClock(unix.CLOCK_REALTIME); s.realtime < realtime || s.realtime > now {
 		t.Errorf("started at %d since 1970, which is not between %d and %d", s.realtime, realtime, now)
 	}
 	if err := NewClock(2).ShareFile(filepath.Join(path, "none")); err == nil {
@@ -98,7 +98,7 @@ type ticks struct {
 func (k *ticks) Fire(now units.Time) {
 	k.n++
 	k.timer.Arm(now + k.every)
-	k.asleep = k.clock.real() - k.thread.since - (k.thread.work() - k.thread.worked)
+	k.asleep = k.clock.realElapsed() - k.thread.since - (k.thread.workTime() - k.thread.worked)
 }
 
 // A driver with a dilation of 50 takes 50 times as long, does the same work as without, and
@@ -113,10 +113,10 @@ func TestDilatedDriver_SleepsInRealTime(t *testing.T) {
 	k.timer = e.NewTimer(k)
 	k.timer.Arm(k.every)
 	d := newDriver(t, e, Options{Limit: units.Millisecond})
-	if err := d.Run(t.Context(), clock, 4*units.Millisecond, func() { k.thread.begin(clock.real()) }); err != nil {
+	if err := d.Run(t.Context(), clock, 4*units.Millisecond, func() { k.thread.beginPeriod(clock.realElapsed()) }); err != nil {
 		t.Fatal(err)
 	}
-	k.thread.end()
+	k.thread.endPeriod()
 	if took := time.Since(began); took < 4*dilation*time.Millisecond {
 		t.Errorf("4 ms at dilation %d took %v", dilation, took)
 	}
@@ -128,8 +128,8 @@ func TestDilatedDriver_SleepsInRealTime(t *testing.T) {
 	}
 	// The thread also sleeps when Go's runtime stops it, which is rare and short.
 	idle := d.Load().Idle
-	if least := clock.Emulated(k.asleep.Duration()) / 2; idle < least || idle > d.Load().wall() {
-		t.Errorf("idle for %v of %v, asleep for %v of real time", idle, d.Load().wall(), k.asleep)
+	if minIdle := clock.ToEmulated(k.asleep.Duration()) / 2; idle < minIdle || idle > d.Load().wallTime() {
+		t.Errorf("idle for %v of %v, asleep for %v of real time", idle, d.Load().wallTime(), k.asleep)
 	}
 }
 
@@ -137,9 +137,9 @@ func TestDilatedDriver_SleepsInRealTime(t *testing.T) {
 func TestDilatedLateness_IsReportedInEmulatedTime(t *testing.T) {
 	l := newLateness(10 * units.Microsecond)
 	l.dilation = 100
-	l.record(5*units.Microsecond, 99)
-	l.record(20*units.Microsecond, 1)
-	s := l.summary()
+	l.recordDelivery(5*units.Microsecond, 99)
+	l.recordDelivery(20*units.Microsecond, 1)
+	s := l.summarize()
 	near := func(got, want units.Time) bool { return got > want*99/100 && got < want*101/100 }
 	if s.Beyond != 1 || !near(s.P50, 5*units.Microsecond) || !near(s.Max, 20*units.Microsecond) {
 		t.Errorf("%+v", s)
@@ -147,13 +147,13 @@ func TestDilatedLateness_IsReportedInEmulatedTime(t *testing.T) {
 	// 50 ps are 5 ns of real time.
 	l = newLateness(units.Never)
 	l.dilation = 100
-	l.record(50, 1)
-	if s := l.summary(); s.P50 != 50 {
+	l.recordDelivery(50, 1)
+	if s := l.summarize(); s.P50 != 50 {
 		t.Errorf("%+v", s)
 	}
 	// Values out of range count as the maximum, 10 s of real time.
-	l.record(units.Never, 1)
-	if s := l.summary(); !near(s.Max, units.Second/10) {
+	l.recordDelivery(units.Never, 1)
+	if s := l.summarize(); !near(s.Max, units.Second/10) {
 		t.Errorf("%+v", s)
 	}
 }

@@ -18,9 +18,9 @@ import (
 // Poller is a device that the engine's thread reads.
 type Poller interface {
 	FD() int
-	// Poll reads up to max packets, which enter the fabric at now, and
+	// PollInput reads up to max packets, which enter the fabric at now, and
 	// returns how many it read.
-	Poll(now units.Time, max int) int
+	PollInput(now units.Time, max int) int
 }
 
 // Options configure a run.
@@ -87,15 +87,15 @@ func NewDriver(e *sim.Engine, o Options) (*Driver, error) {
 	}
 	d := &Driver{engine: e, options: o, lateness: newLateness(o.Limit), epoll: ep}
 	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		ep.close()
+		ep.closeEpoll()
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	return d, ep.add(d.wake, -1)
+	return d, ep.watchFD(d.wake, -1)
 }
 
-// Join adds the driver to a group: its engine exchanges packets with the others
+// JoinGroup adds the driver to a group: its engine exchanges packets with the others
 // through x. It must be called before Run, for all members.
-func (d *Driver) Join(g *Group, number int, x Exchange) {
+func (d *Driver) JoinGroup(g *Group, number int, x Exchange) {
 	d.group, d.number, d.exchange = g, number, x
 	g.members[number].wake = func() {
 		one := [8]byte{1}
@@ -103,38 +103,38 @@ func (d *Driver) Join(g *Group, number int, x Exchange) {
 	}
 }
 
-// Attach makes the driver read a device. It must be called before Run.
-func (d *Driver) Attach(p Poller) error {
+// AttachDevice makes the driver read a device. It must be called before Run.
+func (d *Driver) AttachDevice(p Poller) error {
 	d.devices = append(d.devices, p)
-	if d.rings(p) {
+	if d.wantsRing(p) {
 		return nil // it starts with the run
 	}
-	if err := d.epoll.add(p.FD(), len(d.devices)-1); err != nil {
+	if err := d.epoll.watchFD(p.FD(), len(d.devices)-1); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
 	return nil
 }
 
-// Delivered records the lateness of packets that have just been delivered to a
+// RecordDelivery records the lateness of packets that have just been delivered to a
 // real host and were due at now.
-func (d *Driver) Delivered(now units.Time, packets int) {
-	d.lateness.record(d.clock.Now()-now, packets)
+func (d *Driver) RecordDelivery(now units.Time, packets int) {
+	d.lateness.recordDelivery(d.clock.Now()-now, packets)
 }
 
-// Realtime reports whether the thread got SCHED_FIFO.
-func (d *Driver) Realtime() bool { return d.realtime.Load() }
+// IsRealtime reports whether the thread got SCHED_FIFO.
+func (d *Driver) IsRealtime() bool { return d.realtime.Load() }
 
-// Uring reports whether devices are read and written by an io_uring.
-func (d *Driver) Uring() bool { return d.uring.Load() }
+// UsesUring reports whether devices are read and written by an io_uring.
+func (d *Driver) UsesUring() bool { return d.uring.Load() }
 
-// Stood returns how long the clock has stood still because there were more events
+// StoodStill returns how long the clock has stood still because there were more events
 // than the thread could handle, in emulated time. The rules of Lateness for
 // calling it apply.
-func (d *Driver) Stood() units.Time { return d.clock.Stood() }
+func (d *Driver) StoodStill() units.Time { return d.clock.StoodStill() }
 
-// Absent returns how long the thread was stopped, with its process or the
+// AbsentTime returns how long the thread was stopped, with its process or the
 // machine. The rules of Lateness for calling it apply.
-func (d *Driver) Absent() units.Time { return d.presence.absent }
+func (d *Driver) AbsentTime() units.Time { return d.presence.absent }
 
 // ErrStopped means that the engine no longer runs.
 var ErrStopped = errors.New("the lab has stopped")
@@ -164,13 +164,13 @@ func (d *Driver) Do(f func()) error {
 // clock. started is called on the engine's thread. The engine's processes end
 // with the run, and must end on that thread.
 func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, started func()) error {
-	defer d.close()
+	defer d.closeDriver()
 	if err := lockThread(); err != nil {
 		return err
 	}
 	var priority priority
 	if d.options.Realtime {
-		if err := priority.raise(); err != nil && d.options.Require {
+		if err := priority.raisePriority(); err != nil && d.options.Require {
 			return err
 		}
 	}
@@ -182,27 +182,27 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // interrupts a sleep
 	defer stop()
 	d.clock = clock
-	d.presence.begin(clock.real())
-	defer d.presence.end()
-	d.spin, d.maxLag = clock.Emulated(d.options.Spin.Duration()), clock.Emulated(maxLag.Duration())
+	d.presence.beginPeriod(clock.realElapsed())
+	defer d.presence.endPeriod()
+	d.spin, d.maxLag = clock.ToEmulated(d.options.Spin.Duration()), clock.ToEmulated(maxLag.Duration())
 	d.lateness.dilation = clock.dilation
 	started()
 
-	active := units.Time(0)   // time of the last input from outside
-	var ready []int           // devices, or -1 for work
-	waiting, patience := 0, 0 // turns spent waiting for the rest of the group
+	active := units.Time(0)     // time of the last input from outside
+	var ready []int             // devices, or -1 for work
+	waiting, maxWaiting := 0, 0 // turns spent waiting for the rest of the group
 	if d.group != nil && runtime.NumCPU() > len(d.group.members) {
-		patience = patientTurns
+		maxWaiting = patientTurns
 	}
 	for ctx.Err() == nil {
 		// Everything due is done before new input is accepted, so that an engine
 		// never goes back in time; and all input read in one turn arrives at the
 		// turn's instant, which is when it was found waiting.
 		began := d.clock.Now()
-		at := d.allowed(began)
+		at := d.allowedTime(began)
 		if at >= limit {
 			d.engine.Run(limit, math.MaxInt)
-			d.engine.Advance(limit)
+			d.engine.AdvanceTo(limit)
 			d.leaveGroup()
 			return nil
 		}
@@ -219,15 +219,15 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			at = d.engine.Now()
 			done = at - 1 // there may be more events at this time
 			if lag := d.clock.Now() - at; lag > d.maxLag {
-				d.clock.stop(lag)
+				d.clock.standStill(lag)
 			}
 		}
-		d.engine.Advance(at)
+		d.engine.AdvanceTo(at)
 		d.passToGroup(done)
 		if d.pending.Load() {
-			d.presence.look(d.clock.real())
+			d.presence.nextPeriod(d.clock.realElapsed())
 			if d.ring != nil {
-				d.ring.Submit() // the work may count what was written, or take long
+				d.ring.SubmitQueued() // the work may count what was written, or take long
 			}
 			d.runWork()
 			d.passToGroup(done) // a NIC that got work may have sent at once
@@ -239,7 +239,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 				_, _ = unix.Read(d.wake, b[:])
 				continue
 			}
-			d.devices[i].Poll(at, readBatch)
+			d.devices[i].PollInput(at, readBatch)
 		}
 		if len(ready) > 0 {
 			d.passToGroup(done)
@@ -248,52 +248,52 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		before := d.clock.Now()
 		wait := int64(0)
 		if !found {
-			wait = d.sleep(active, limit)
+			wait = d.sleepTime(active, limit)
 		}
 		switch {
 		case d.group == nil:
-			ready = d.wait(wait)
-		case wait != 0 && d.group.sleep(d.number, min(d.engine.Next(), limit)):
-			ready = d.wait(wait)
-			d.group.awake(d.number)
+			ready = d.waitReady(wait)
+		case wait != 0 && d.group.announceSleep(d.number, min(d.engine.Next(), limit)):
+			ready = d.waitReady(wait)
+			d.group.announceAwake(d.number)
 			d.floor = d.clock.Now()
-		case at < began && !worked && waiting > patience: // the others are behind
-			rest := impatience * units.Time(min(waiting-patience, 20))
-			nap(rest)
+		case at < began && !worked && waiting > maxWaiting: // the others are behind
+			rest := impatience * units.Time(min(waiting-maxWaiting, 20))
+			sleepFor(rest)
 			wait = int64(rest / units.Nanosecond)
-			ready = d.wait(0)
+			ready = d.waitReady(0)
 		default:
-			ready = d.wait(0)
+			ready = d.waitReady(0)
 		}
 		if waiting++; worked {
 			waiting = 0
 		}
 		after := d.clock.Now()
-		slept := units.FromDuration(clock.Real(after - before))
+		slept := units.FromDuration(clock.ToReal(after - before))
 		if wait != 0 {
-			d.presence.sleep(slept, units.Time(wait)*units.Nanosecond)
+			d.presence.recordSleep(slept, units.Time(wait)*units.Nanosecond)
 		}
 		if worked {
 			d.idle += after - before
 		} else {
 			d.idle += after - began
 		}
-		priority.adjust(units.FromDuration(clock.Real(after)), slept)
+		priority.adjustPriority(units.FromDuration(clock.ToReal(after)), slept)
 	}
 	d.leaveGroup()
 	return nil
 }
 
-// allowed returns how far the engine may run: to the present, or as far as the
+// allowedTime returns how far the engine may run: to the present, or as far as the
 // others in its group allow. It also collects what they have posted.
-func (d *Driver) allowed(present units.Time) units.Time {
+func (d *Driver) allowedTime(present units.Time) units.Time {
 	if d.group == nil {
 		return present
 	}
 	// Whatever the others posted before they reported their progress is there
 	// once their progress has been read.
-	at := min(present, d.group.horizon(d.number))
-	d.group.awake(d.number)
+	at := min(present, d.group.horizonOf(d.number))
+	d.group.announceAwake(d.number)
 	d.exchange.Collect()
 	// An event that runs now may wake a sleeper, whose answer arrives after twice
 	// the look-ahead.
@@ -319,7 +319,7 @@ func (d *Driver) passToGroup(done units.Time) {
 	if d.group == nil {
 		return
 	}
-	d.exchange.Post(d.group.notify)
+	d.exchange.Post(d.group.notifyMember)
 	d.announceDone(done)
 }
 
@@ -333,14 +333,14 @@ func (d *Driver) announceDone(done units.Time) {
 // leaveGroup lets the others in the group continue without this driver.
 func (d *Driver) leaveGroup() {
 	if d.group != nil {
-		d.exchange.Post(d.group.notify)
+		d.exchange.Post(d.group.notifyMember)
 		d.group.members[d.number].done.Store(int64(units.Never))
 	}
 }
 
-// sleep returns how many nanoseconds of real time the thread may wait for a
+// sleepTime returns how many nanoseconds of real time the thread may wait for a
 // device: until the next event, or not at all.
-func (d *Driver) sleep(active, limit units.Time) int64 {
+func (d *Driver) sleepTime(active, limit units.Time) int64 {
 	// Work may have arrived after it was last checked and before the eventfd that
 	// announced it was drained: without this check the wake-up would be lost.
 	if d.pending.Load() {
@@ -352,7 +352,7 @@ func (d *Driver) sleep(active, limit units.Time) int64 {
 		return 0
 	}
 	// Wake up Spin early, and poll for the rest.
-	return int64(min(d.clock.Real(next-at-d.spin), maxSleep.Duration()))
+	return int64(min(d.clock.ToReal(next-at-d.spin), maxSleep.Duration()))
 }
 
 func (d *Driver) runWork() {
@@ -366,13 +366,13 @@ func (d *Driver) runWork() {
 	}
 }
 
-// close makes sure that neither Do nor a process waits forever.
-func (d *Driver) close() {
+// closeDriver makes sure that neither Do nor a process waits forever.
+func (d *Driver) closeDriver() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 	d.runWork()
 	d.engine.StopProcesses()
-	d.epoll.close()
+	d.epoll.closeEpoll()
 	unix.Close(d.wake)
 }

@@ -116,7 +116,7 @@ type wire struct {
 
 func (w *wire) FD() int { return w.fd }
 
-func (w *wire) Poll(now units.Time, max int) int {
+func (w *wire) PollInput(now units.Time, max int) int {
 	for i := range max {
 		var b [64]byte
 		n, err := unix.Read(w.fd, b[:])
@@ -160,12 +160,12 @@ func TestDevices_WakeTheEngine(t *testing.T) {
 		if last := k.times[len(k.times)-1]; now < last {
 			t.Errorf("a packet arrived at %v, after an event at %v", now, last)
 		}
-		d.Delivered(now-5*units.Millisecond, 1) // five milliseconds late
+		d.RecordDelivery(now-5*units.Millisecond, 1) // five milliseconds late
 		if total++; total == 100 {
 			close(all)
 		}
 	}
-	if err := d.Attach(&w); err != nil {
+	if err := d.AttachDevice(&w); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -181,7 +181,7 @@ func TestDevices_WakeTheEngine(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	s := Lateness(d)
+	s := SummarizeLateness(d)
 	if s.Count != 100 || s.Beyond != 100 || s.Share != 1 || s.P50 < 5*units.Millisecond || s.Max < s.P99 || s.P99 < s.P50 {
 		t.Errorf("lateness %+v, want 100 deliveries all beyond 1ms and at least 5ms late", s)
 	}
@@ -189,11 +189,11 @@ func TestDevices_WakeTheEngine(t *testing.T) {
 
 func TestLateness_KeepsItsRange(t *testing.T) {
 	l := newLateness(units.Millisecond)
-	l.record(-units.Second, 1) // cannot happen; counts as on time
-	l.record(units.Millisecond, 1)
-	l.record(units.Millisecond+units.Nanosecond, 5)
-	l.record(units.Hour, 1)
-	if s := l.summary(); s.Count != 8 || s.Beyond != 6 || s.Share != 0.75 || s.Max < 9*units.Second {
+	l.recordDelivery(-units.Second, 1) // cannot happen; counts as on time
+	l.recordDelivery(units.Millisecond, 1)
+	l.recordDelivery(units.Millisecond+units.Nanosecond, 5)
+	l.recordDelivery(units.Hour, 1)
+	if s := l.summarize(); s.Count != 8 || s.Beyond != 6 || s.Share != 0.75 || s.Max < 9*units.Second {
 		t.Errorf("%+v", s)
 	}
 }
@@ -208,7 +208,7 @@ func TestRealtime_IsAnErrorOnlyIfRequiredAndRefused(t *testing.T) {
 	}
 	var e2 sim.Engine
 	d2 := newDriver(t, &e2, Options{Realtime: true, Require: true})
-	if err := d2.Run(context.Background(), NewClock(1), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
-		t.Errorf("required: error %v, but real-time is %v", err, d2.Realtime())
+	if err := d2.Run(context.Background(), NewClock(1), units.Microsecond, func() {}); (err == nil) != d2.IsRealtime() {
+		t.Errorf("required: error %v, but real-time is %v", err, d2.IsRealtime())
 	}
 }

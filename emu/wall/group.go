@@ -52,8 +52,8 @@ func NewGroup(n int, lookahead units.Time) *Group {
 	return g
 }
 
-// horizon returns how far member i may run.
-func (g *Group) horizon(i int) units.Time {
+// horizonOf returns how far member i may run.
+func (g *Group) horizonOf(i int) units.Time {
 	limit := units.Never
 	// First read the progress of all members, then check who is asleep: a post
 	// to a sleeper lowers its next before the poster reports its progress.
@@ -81,9 +81,9 @@ func (g *Group) horizon(i int) units.Time {
 // maxMembers is how many drivers a group may have.
 const maxMembers = 64
 
-// notify tells member to that something was posted to it that arrives no sooner
+// notifyMember tells member to that something was posted to it that arrives no sooner
 // than earliest.
-func (g *Group) notify(to int, earliest units.Time) {
+func (g *Group) notifyMember(to int, earliest units.Time) {
 	m := g.members[to]
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,9 +94,9 @@ func (g *Group) notify(to int, earliest units.Time) {
 	}
 }
 
-// sleep announces that member i is about to sleep until next. It returns false
+// announceSleep announces that member i is about to sleep until next. It returns false
 // if there is mail to read first.
-func (g *Group) sleep(i int, next units.Time) bool {
+func (g *Group) announceSleep(i int, next units.Time) bool {
 	m := g.members[i]
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,8 +107,8 @@ func (g *Group) sleep(i int, next units.Time) bool {
 	return true
 }
 
-// awake announces that member i is awake and about to read its mail.
-func (g *Group) awake(i int) {
+// announceAwake announces that member i is awake and about to read its mail.
+func (g *Group) announceAwake(i int) {
 	m := g.members[i]
 	m.mu.Lock()
 	m.asleep, m.hasPackets = false, false

@@ -105,7 +105,7 @@ func TestGroup_ExchangesInTime(t *testing.T) {
 					a.timer.Arm(units.Millisecond)
 				}
 				d := newDriver(t, &x.engine, Options{Limit: units.Millisecond})
-				d.Join(g, x.number, x)
+				d.JoinGroup(g, x.number, x)
 				all.Add(1)
 				go func() {
 					defer all.Done()
@@ -149,7 +149,7 @@ func TestOutsideWork_IsPostedInItsTurn(t *testing.T) {
 	var e sim.Engine
 	o := &outbox{t: t}
 	d := newDriver(t, &e, Options{})
-	d.Join(NewGroup(1, 100*units.Microsecond), 0, o)
+	d.JoinGroup(NewGroup(1, 100*units.Microsecond), 0, o)
 	k := &worker{driver: d, outbox: o}
 	k.timer = e.NewTimer(k)
 	k.timer.Arm(0)

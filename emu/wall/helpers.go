@@ -51,11 +51,11 @@ func KeepHelpersAhead(ctx context.Context) {
 		return
 	}
 	h := newHelpers()
-	defer h.lower()
+	defer h.lowerThreads()
 	tick := time.NewTicker(lookPeriod)
 	defer tick.Stop()
 	for {
-		h.look(time.Now())
+		h.classifyThreads(time.Now())
 		select {
 		case <-ctx.Done():
 			return
@@ -68,13 +68,13 @@ func newHelpers() *helpers {
 	return &helpers{raised: map[int]bool{}, worked: map[int]time.Duration{}}
 }
 
-// look classifies all threads of the process by their work since the last look.
-func (h *helpers) look(now time.Time) {
+// classifyThreads classifies all threads of the process by their work since the last look.
+func (h *helpers) classifyThreads(now time.Time) {
 	period := now.Sub(h.last)
 	h.last = now
 	before, raised := h.worked, h.raised
 	h.worked, h.raised = map[int]time.Duration{}, map[int]bool{}
-	for _, id := range threads() {
+	for _, id := range threadIDs() {
 		worked, ok := workOf(id)
 		if !ok {
 			continue // the thread has ended
@@ -93,8 +93,8 @@ func (h *helpers) look(now time.Time) {
 	}
 }
 
-// lower makes all raised threads ordinary again.
-func (h *helpers) lower() {
+// lowerThreads makes all raised threads ordinary again.
+func (h *helpers) lowerThreads() {
 	for id, raised := range h.raised {
 		if raised {
 			_ = setOrdinary(id) // the thread may have ended
@@ -102,8 +102,8 @@ func (h *helpers) lower() {
 	}
 }
 
-// threads returns the threads of this process.
-func threads() (ids []int) {
+// threadIDs returns the threads of this process.
+func threadIDs() (ids []int) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil

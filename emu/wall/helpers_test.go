@@ -44,8 +44,8 @@ func TestHelpers_ArePreferredUnlessTheyWorkHard(t *testing.T) {
 		t.Skipf("SKIPPED: scheduling: %v", err)
 	}
 	h := newHelpers()
-	defer h.lower()
-	h.look(time.Now())
+	defer h.lowerThreads()
+	h.classifyThreads(time.Now())
 	if !h.raised[idle] {
 		t.Skip("SKIPPED: real-time scheduling is not allowed")
 	}
@@ -63,7 +63,7 @@ func TestHelpers_ArePreferredUnlessTheyWorkHard(t *testing.T) {
 	// A look counts the work since the one before, over any period, so on a busy machine this
 	// only takes longer.
 	await.True(t, "the work of a thread that never sleeps", func() bool {
-		h.look(time.Now())
+		h.classifyThreads(time.Now())
 		return !h.raised[busy]
 	})
 	expect("when it has worked", "busy", busy, unix.SCHED_NORMAL, 0)
@@ -77,10 +77,10 @@ func TestHelpers_ArePreferredUnlessTheyWorkHard(t *testing.T) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 
-	h.lower()
+	h.lowerThreads()
 	expect("in the end", "idle", idle, unix.SCHED_NORMAL, 0)
 	expect("in the end", "nice", own, unix.SCHED_NORMAL, -20)
-	for _, id := range threads() {
+	for _, id := range threadIDs() {
 		if a, err := unix.SchedGetAttr(id, 0); err == nil && a.Policy == unix.SCHED_RR {
 			t.Errorf("in the end thread %d still has SCHED_RR", id)
 		}

@@ -22,30 +22,30 @@ func newLateness(limit units.Time) *lateness {
 	return &lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), dilation: 1, limit: limit}
 }
 
-// record adds the delivery of packets, late by a span of emulated time.
-func (l *lateness) record(late units.Time, packets int) {
+// recordDelivery adds the delivery of packets, late by a span of emulated time.
+func (l *lateness) recordDelivery(late units.Time, packets int) {
 	if late > l.limit {
 		l.beyond += uint64(packets)
 	}
-	most := l.histogram.HighestTrackableValue()
-	ns := most
+	maxValue := l.histogram.HighestTrackableValue()
+	ns := maxValue
 	// A lateness that would overflow when multiplied is out of range, dilated or
 	// not.
-	if late < units.Time(most/l.dilation)*units.Nanosecond {
+	if late < units.Time(maxValue/l.dilation)*units.Nanosecond {
 		ns = max(int64(late)*l.dilation/int64(units.Nanosecond), 0)
 	}
 	// The only error is out of range, which min prevents.
-	_ = l.histogram.RecordValues(min(ns, most), int64(packets))
+	_ = l.histogram.RecordValues(min(ns, maxValue), int64(packets))
 }
 
-// counts returns the number of deliveries, and of those beyond the limit.
-func (l *lateness) counts() (all, beyond uint64) {
+// countDeliveries returns the number of deliveries, and of those beyond the limit.
+func (l *lateness) countDeliveries() (all, beyond uint64) {
 	return uint64(l.histogram.TotalCount()), l.beyond
 }
 
-// summary returns the distribution so far.
-func (l *lateness) summary() status.Lateness {
-	time := func(ns int64) units.Time { return emulated(ns, l.dilation) }
+// summarize returns the distribution so far.
+func (l *lateness) summarize() status.Lateness {
+	time := func(ns int64) units.Time { return divideByDilation(ns, l.dilation) }
 	at := func(q float64) units.Time { return time(l.histogram.ValueAtQuantile(q)) }
 	s := status.Lateness{
 		Count: uint64(l.histogram.TotalCount()), P50: at(50), P99: at(99), P999: at(99.9),
@@ -58,14 +58,14 @@ func (l *lateness) summary() status.Lateness {
 	return s
 }
 
-// Lateness returns the distribution so far over several drivers. It must be called
+// SummarizeLateness returns the distribution so far over several drivers. It must be called
 // while their threads are held, through Do, or after Run.
-func Lateness(drivers ...*Driver) status.Lateness {
+func SummarizeLateness(drivers ...*Driver) status.Lateness {
 	all := newLateness(drivers[0].options.Limit)
 	all.dilation = drivers[0].lateness.dilation
 	for _, d := range drivers {
 		all.histogram.Merge(d.lateness.histogram)
 		all.beyond += d.lateness.beyond
 	}
-	return all.summary()
+	return all.summarize()
 }

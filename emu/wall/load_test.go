@@ -112,7 +112,7 @@ func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 		t.Errorf("10%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 	l.Beyond++
-	if said := w.JudgeLoad(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.Late() {
+	if said := w.JudgeLoad(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.IsLate() {
 		t.Errorf("10.1%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 }
@@ -121,7 +121,7 @@ func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 func TestWatch_DoesNotBlameTheLoadForAStop(t *testing.T) {
 	w := Watch{Limit: units.Millisecond}
 	w.JudgeLoad(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
-	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.Late() {
+	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.IsLate() {
 		t.Errorf("%q, want %q", got, want)
 	}
 	w.JudgeLoad(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)

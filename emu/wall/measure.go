@@ -24,11 +24,11 @@ const (
 // scheduling is not permitted, it returns an error without running f.
 func OnThread(s Scheduling, f func() error) error {
 	done := make(chan error)
-	go func() { done <- prepared(s, f) }() // never unlocked: the thread ends with the goroutine
+	go func() { done <- runPrepared(s, f) }() // never unlocked: the thread ends with the goroutine
 	return <-done
 }
 
-func prepared(s Scheduling, f func() error) error {
+func runPrepared(s Scheduling, f func() error) error {
 	if err := lockThread(); err != nil {
 		return err
 	}
@@ -41,15 +41,15 @@ func prepared(s Scheduling, f func() error) error {
 	return f()
 }
 
-// Oversleep sleeps n times for span as the engine does and returns the
+// MeasureOversleep sleeps n times for span as the engine does and returns the
 // distribution of how much longer each sleep took. It must be called in
 // OnThread.
-func Oversleep(span units.Time, n int) (status.Lateness, error) {
+func MeasureOversleep(span units.Time, n int) (status.Lateness, error) {
 	ep, err := newEpoll()
 	if err != nil {
 		return status.Lateness{}, fmt.Errorf("epoll: %w", err)
 	}
-	defer ep.close()
+	defer ep.closeEpoll()
 	runtime.GC() // so that none happens during the measurement
 	late, clock := newLateness(units.Never), NewClock(1)
 	for range n {
@@ -57,7 +57,7 @@ func Oversleep(span units.Time, n int) (status.Lateness, error) {
 		for left := span; left > 0; left = due - clock.Now() { // a signal ends a wait early
 			ep.wait(int64(left / units.Nanosecond))
 		}
-		late.record(clock.Now()-due, 1)
+		late.recordDelivery(clock.Now()-due, 1)
 	}
-	return late.summary(), nil
+	return late.summarize(), nil
 }

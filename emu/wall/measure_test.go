@@ -12,7 +12,7 @@ import (
 // No sleep is shorter than requested, which would count as 0 late, and all are counted.
 func TestOversleep_CountsEverySleep(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
-		s, err := Oversleep(100*units.Microsecond, 20)
+		s, err := MeasureOversleep(100*units.Microsecond, 20)
 		if s.Count != 20 || s.P50 <= 0 || s.Max < s.P99 || s.P99 < s.P50 {
 			t.Errorf("%+v", s)
 		}

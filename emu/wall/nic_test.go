@@ -94,7 +94,7 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 			d.need(p, err)
 			d.note(p, "message %d of %d bytes, which ends with %d", w.ID, w.ByteLen, b[4999])
 		}
-		e.Conn.Disconnected(p)
+		e.Conn.WaitDisconnected(p)
 		d.note(p, "disconnected")
 	})
 	start("h1", client, func(p *sim.Process, device *nicemu.Device) {
@@ -103,7 +103,7 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 		c, q, b, bytes, sizes := d.side(p, device)
 		conn, err := device.Connect(q, netip.MustParseAddrPort("10.0.0.2:7174"), nicemu.ConnParam{RetryCount: 7}, nil)
 		d.need(p, err)
-		_, err = conn.Established(p)
+		_, err = conn.WaitEstablished(p)
 		d.need(p, err)
 		for i := range uint64(messages) {
 			b[4999] = byte(i)
@@ -115,7 +115,7 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 			p.Sleep(units.Millisecond)
 		}
 		d.need(p, conn.Disconnect())
-		conn.Disconnected(p)
+		conn.WaitDisconnected(p)
 		d.note(p, "disconnected")
 	})
 	return client, server
@@ -171,7 +171,7 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 			t.Fatal(err)
 		}
 		if len(f.Shards) > 1 {
-			d.Join(group, i, s)
+			d.JoinGroup(group, i, s)
 		}
 		drivers = append(drivers, d)
 	}

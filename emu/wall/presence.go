@@ -33,26 +33,26 @@ const (
 	minAbsence = 500 * units.Millisecond
 )
 
-// begin must be called on the engine's thread.
-func (p *presence) begin(now units.Time) {
+// beginPeriod must be called on the engine's thread.
+func (p *presence) beginPeriod(now units.Time) {
 	var err error
 	if p.stat, err = unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		p.stat = -1
 	}
-	p.since, p.worked, p.ahead = now, p.work(), suspendedClock()
+	p.since, p.worked, p.ahead = now, p.workTime(), suspendedClock()
 }
 
-func (p *presence) end() {
+func (p *presence) endPeriod() {
 	if p.stat >= 0 {
 		unix.Close(p.stat)
 	}
 }
 
-// sleep records a sleep.
-func (p *presence) sleep(took, asked units.Time) { p.slept += min(took, asked+sleepSlack) }
+// recordSleep records a sleep.
+func (p *presence) recordSleep(took, asked units.Time) { p.slept += min(took, asked+sleepSlack) }
 
-// look ends a period and starts the next.
-func (p *presence) look(now units.Time) { p.judgeLoad(now, p.work(), suspendedClock()) }
+// nextPeriod ends a period and starts the next.
+func (p *presence) nextPeriod(now units.Time) { p.judgeLoad(now, p.workTime(), suspendedClock()) }
 
 func (p *presence) judgeLoad(now, worked, ahead units.Time) {
 	if away := now - p.since - (worked - p.worked) - p.slept; away >= minAbsence {
@@ -64,10 +64,10 @@ func (p *presence) judgeLoad(now, worked, ahead units.Time) {
 	p.since, p.worked, p.ahead, p.slept = now, worked, ahead, 0
 }
 
-// work returns how long the thread has run or waited for a core
+// workTime returns how long the thread has run or waited for a core
 // (Documentation/scheduler/sched-stats.rst). A kernel without these statistics
 // reports only the former.
-func (p *presence) work() units.Time {
+func (p *presence) workTime() units.Time {
 	var b [96]byte
 	if n, err := unix.Pread(p.stat, b[:], 0); err == nil {
 		var ran, waited int64

@@ -25,7 +25,7 @@ func TestPresence_TellsStopsFromLoad(t *testing.T) {
 		"stopped in a sleep and a run": {work: 400 * ms, took: 3 * units.Second, asked: 600 * ms, length: 4 * units.Second, want: 3*units.Second - sleepSlack},
 	} {
 		p := presence{since: 5 * units.Second, worked: 7 * units.Second}
-		p.sleep(c.took, c.asked)
+		p.recordSleep(c.took, c.asked)
 		p.judgeLoad(p.since+c.length, p.worked+c.work, 0)
 		if p.absent != c.want {
 			t.Errorf("%s: absent for %v, want %v", name, p.absent, c.want)
@@ -48,18 +48,18 @@ func TestPresence_MeasuresTheThread(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		var p presence
 		clock := NewClock(1)
-		p.begin(clock.real())
-		defer p.end()
+		p.beginPeriod(clock.realElapsed())
+		defer p.endPeriod()
 		if p.stat < 0 {
 			t.Log("this kernel has no schedstat: waiting for a core counts as absence")
 		}
-		before := p.work()
+		before := p.workTime()
 		for used := threadTime(); threadTime()-used < 20*units.Millisecond; {
 		}
-		if did := p.work() - before; did < 15*units.Millisecond {
+		if did := p.workTime() - before; did < 15*units.Millisecond {
 			t.Errorf("20 ms of work count as %v", did)
 		}
-		p.look(clock.real())
+		p.nextPeriod(clock.realElapsed())
 		if p.absent != 0 || p.suspended != 0 {
 			t.Errorf("absent for %v, suspended for %v", p.absent, p.suspended)
 		}
@@ -73,5 +73,5 @@ func TestPresence_MeasuresTheThread(t *testing.T) {
 // threadTime returns the processor time of the calling thread.
 func threadTime() units.Time {
 	without := presence{stat: -1}
-	return without.work()
+	return without.workTime()
 }

@@ -33,8 +33,8 @@ const (
 	stepBack, stepUp = 75, 50
 )
 
-// raise requests SCHED_FIFO.
-func (p *priority) raise() error {
+// raisePriority requests SCHED_FIFO.
+func (p *priority) raisePriority() error {
 	if err := setFIFO(); err != nil {
 		return fmt.Errorf("SCHED_FIFO: %w (grant CAP_SYS_NICE or an rtprio limit, or set engine: {realtime: off})", err)
 	}
@@ -42,9 +42,9 @@ func (p *priority) raise() error {
 	return nil
 }
 
-// adjust is called once a turn, with the real time since the start and how long
+// adjustPriority is called once a turn, with the real time since the start and how long
 // the thread slept in the previous turn.
-func (p *priority) adjust(now, slept units.Time) {
+func (p *priority) adjustPriority(now, slept units.Time) {
 	if !p.wanted {
 		return
 	}

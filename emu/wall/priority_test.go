@@ -15,7 +15,7 @@ func TestPriority_StepsBackUnderLoad(t *testing.T) {
 		defer close(refused)
 		runtime.LockOSThread()
 		var p priority
-		if err := p.raise(); err != nil {
+		if err := p.raisePriority(); err != nil {
 			refused <- err
 			return
 		}
@@ -23,7 +23,7 @@ func TestPriority_StepsBackUnderLoad(t *testing.T) {
 		turn := func(load units.Time) { // a period of turns of 1 ms
 			for range 101 {
 				now += units.Millisecond
-				p.adjust(now, units.Millisecond*(100-load)/100)
+				p.adjustPriority(now, units.Millisecond*(100-load)/100)
 			}
 		}
 		for i, step := range []struct {

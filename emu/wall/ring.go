@@ -10,15 +10,15 @@ import (
 // RingPoller is a device that can be read and written by an io_uring.
 type RingPoller interface {
 	Poller
-	// Rings reports whether it should use one.
-	Rings() bool
+	// UsesRing reports whether it should use one.
+	UsesRing() bool
 	// Start starts using the ring. The device calls ready when there is something for
 	// Poll, during the ring's Enter and Submit.
 	Start(r *uring.Ring, ready func()) error
 	// Stop returns to what the device did before. The ring has been closed.
 	Stop()
-	// Waiting reports whether Poll should be called.
-	Waiting() bool
+	// NeedsPoll reports whether PollInput should be called.
+	NeedsPoll() bool
 }
 
 // IO is how devices are read and written.
@@ -46,10 +46,10 @@ type ring struct {
 	watched bool         // the ring watches epoll
 }
 
-// rings reports whether a device should be read by a ring if one is available.
-func (d *Driver) rings(p Poller) bool {
+// wantsRing reports whether a device should be read by a ring if one is available.
+func (d *Driver) wantsRing(p Poller) bool {
 	r, ok := p.(RingPoller)
-	return ok && d.options.IO != ReadWrite && r.Rings()
+	return ok && d.options.IO != ReadWrite && r.UsesRing()
 }
 
 // startRing creates the ring if a device wants it. It must be called on the engine's
@@ -57,7 +57,7 @@ func (d *Driver) rings(p Poller) bool {
 func (d *Driver) startRing() error {
 	var number []int
 	for i, p := range d.devices {
-		if d.rings(p) {
+		if d.wantsRing(p) {
 			number = append(number, i)
 		}
 	}
@@ -73,7 +73,7 @@ func (d *Driver) startRing() error {
 		return fmt.Errorf("%w; with engine: {io: auto} the lab runs without it", err)
 	}
 	for _, i := range number {
-		if err := d.epoll.add(d.devices[i].FD(), i); err != nil {
+		if err := d.epoll.watchFD(d.devices[i].FD(), i); err != nil {
 			return fmt.Errorf("epoll: %w", err)
 		}
 	}
@@ -86,11 +86,11 @@ func (d *Driver) useRing(number []int) error {
 		return err
 	}
 	r := &ring{Ring: u, devices: make([]RingPoller, len(d.devices)), listed: make([]bool, len(d.devices))}
-	r.handler = u.Register(r)
+	r.handler = u.RegisterHandler(r)
 	d.ring = r
 	for _, i := range number {
 		p := d.devices[i].(RingPoller)
-		if err := p.Start(u, func() { r.list(i) }); err != nil {
+		if err := p.Start(u, func() { r.listDevice(i) }); err != nil {
 			d.stopRing()
 			return err
 		}
@@ -112,17 +112,17 @@ func (d *Driver) stopRing() {
 	d.ring = nil
 }
 
-// list records that a device has something.
-func (r *ring) list(i int) {
+// listDevice records that a device has something.
+func (r *ring) listDevice(i int) {
 	if !r.listed[i] {
 		r.listed[i] = true
 		r.ready = append(r.ready, i)
 	}
 }
 
-// Completed is called when epoll has something. It is called only once, however much
+// OnCompletion is called when epoll has something. It is called only once, however much
 // epoll has.
-func (r *ring) Completed(_ uint32, _ int, _ uint16, more bool) { r.others, r.watched = true, more }
+func (r *ring) OnCompletion(_ uint32, _ int, _ uint16, more bool) { r.others, r.watched = true, more }
 
 // exchangeIO submits the devices' writes and checks for completions, without waiting.
 // It reports whether anything is ready.
@@ -141,16 +141,16 @@ func (d *Driver) exchangeIO() bool {
 		if i < 0 {
 			return true
 		}
-		r.listed[i] = r.devices[i] != nil && r.devices[i].Waiting()
+		r.listed[i] = r.devices[i] != nil && r.devices[i].NeedsPoll()
 		return !r.listed[i]
 	})
 	r.SubmitAndWait(0)
 	return len(r.ready) > 0 || r.others
 }
 
-// wait returns what is ready, after at most ns nanoseconds; a negative ns waits
+// waitReady returns what is ready, after at most ns nanoseconds; a negative ns waits
 // forever.
-func (d *Driver) wait(ns int64) []int {
+func (d *Driver) waitReady(ns int64) []int {
 	r := d.ring
 	if r == nil {
 		return d.epoll.wait(ns)
@@ -165,7 +165,7 @@ func (d *Driver) wait(ns int64) []int {
 			if i < 0 {
 				r.ready = append(r.ready, i)
 			} else {
-				r.list(i)
+				r.listDevice(i)
 			}
 		}
 	}

@@ -21,25 +21,25 @@ type ringWire struct {
 	ready            func()
 }
 
-func (w *ringWire) Rings() bool { return true }
+func (w *ringWire) UsesRing() bool { return true }
 
 func (w *ringWire) Start(r *uring.Ring, ready func()) error {
 	if w.refuses != nil {
 		return w.refuses
 	}
 	w.ready = ready
-	r.PollMultishot(r.Register(w), w.fd)
+	r.PollMultishot(r.RegisterHandler(w), w.fd)
 	return nil
 }
 
 func (w *ringWire) Stop() { w.stopped = true }
 
-func (w *ringWire) Waiting() bool { return w.waiting }
+func (w *ringWire) NeedsPoll() bool { return w.waiting }
 
-func (w *ringWire) Completed(uint32, int, uint16, bool) { w.waiting = true; w.ready() }
+func (w *ringWire) OnCompletion(uint32, int, uint16, bool) { w.waiting = true; w.ready() }
 
-func (w *ringWire) Poll(now units.Time, max int) int {
-	n := w.wire.Poll(now, min(max, 2))
+func (w *ringWire) PollInput(now units.Time, max int) int {
+	n := w.wire.PollInput(now, min(max, 2))
 	w.waiting = n == 2
 	return n
 }
@@ -85,7 +85,7 @@ func TestRing_ReadsBesideOtherDevices(t *testing.T) {
 				near[i].got = func(units.Time, int) { arrived <- i }
 			}
 			for _, p := range []Poller{near[0], &near[1].wire} { // the second has no ring
-				if err := d.Attach(p); err != nil {
+				if err := d.AttachDevice(p); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -120,8 +120,8 @@ func TestRing_ReadsBesideOtherDevices(t *testing.T) {
 					}
 				}
 			}
-			if got != [2]int{100, 100} || d.Uring() != c.uring {
-				t.Errorf("arrived %v, io_uring %v", got, d.Uring())
+			if got != [2]int{100, 100} || d.UsesUring() != c.uring {
+				t.Errorf("arrived %v, io_uring %v", got, d.UsesUring())
 			}
 			cancel()
 			if err := <-ended; err != nil || near[0].stopped != c.uring {

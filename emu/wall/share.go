@@ -32,7 +32,7 @@ func (c *Clock) ShareFile(path string) error {
 		return fmt.Errorf("clock for programs: %w", err)
 	}
 	defer f.Close()
-	memory, err := mapped(f, size)
+	memory, err := mapFile(f, size)
 	if err == nil {
 		s := (*sharedClock)(unsafe.Pointer(&memory[0]))
 		s.dilation, s.monotonic, s.realtime = c.dilation, c.monotonic, c.realtime
@@ -49,8 +49,8 @@ func (c *Clock) ShareFile(path string) error {
 	return nil
 }
 
-// mapped maps a file of the given size into memory, for the lifetime of the process.
-func mapped(f *os.File, size int) ([]byte, error) {
+// mapFile maps a file of the given size into memory, for the lifetime of the process.
+func mapFile(f *os.File, size int) ([]byte, error) {
 	if err := f.Chmod(0o444); err != nil { // a program may have switched to another user
 		return nil, err
 	}

@@ -37,8 +37,8 @@ func newEpoll() (*epoll, error) {
 	return &epoll{fd: fd}, err
 }
 
-// add watches fd; wait returns index when fd is readable.
-func (e *epoll) add(fd, index int) error {
+// watchFD watches fd; wait returns index when fd is readable.
+func (e *epoll) watchFD(fd, index int) error {
 	return unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(index)})
 }
 
@@ -68,10 +68,10 @@ func (e *epoll) wait(ns int64) []int {
 	return e.ready[:n]
 }
 
-// nap sleeps for a time, whether or not devices are ready.
-func nap(t units.Time) {
+// sleepFor sleeps for a time, whether or not devices are ready.
+func sleepFor(t units.Time) {
 	ts := unix.NsecToTimespec(int64(t / units.Nanosecond))
 	_, _, _ = unix.Syscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-func (e *epoll) close() { unix.Close(e.fd) }
+func (e *epoll) closeEpoll() { unix.Close(e.fd) }

@@ -7,23 +7,23 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical writes a document as one text without comments, aliases and merge keys.
+// WriteCanonical writes a document as one text without comments, aliases and merge keys.
 // Documents with the same contents in the same order give the same text. It is YAML, and
 // reads back as the same document. Texts that replace values (Inline) are written instead
 // of them.
-func (r *Reader) Canonical(n ast.Node) string {
+func (r *Reader) WriteCanonical(n ast.Node) string {
 	var b strings.Builder
-	r.canonical(&b, n)
+	r.appendCanonical(&b, n)
 	return b.String()
 }
 
-func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
-	n = r.Resolve(n)
+func (r *Reader) appendCanonical(b *strings.Builder, n ast.Node) {
+	n = r.ResolveNode(n)
 	if n == nil {
 		return // reported already
 	}
 	if text, ok := r.inlined[n]; ok {
-		b.WriteString(quoted(text))
+		b.WriteString(quoteText(text))
 		return
 	}
 	if list, ok := n.(*ast.SequenceNode); ok {
@@ -32,7 +32,7 @@ func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			r.canonical(b, e)
+			r.appendCanonical(b, e)
 		}
 		b.WriteByte(']')
 		return
@@ -40,7 +40,7 @@ func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 	if text, ok := ScalarText(n); ok {
 		switch n.(type) {
 		case *ast.StringNode, *ast.LiteralNode:
-			text = quoted(text)
+			text = quoteText(text)
 		}
 		b.WriteString(text)
 		return
@@ -55,14 +55,14 @@ func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(quoted(e.Key) + ": ")
-		r.canonical(b, e.Value)
+		b.WriteString(quoteText(e.Key) + ": ")
+		r.appendCanonical(b, e.Value)
 	}
 	b.WriteByte('}')
 }
 
-// quoted returns a text in double quotes, with escapes that JSON and YAML share.
-func quoted(text string) string {
+// quoteText returns a text in double quotes, with escapes that JSON and YAML share.
+func quoteText(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

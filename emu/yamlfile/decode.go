@@ -20,7 +20,7 @@ import (
 // places of values. This one reads the syntax tree into Go types, continues after a
 // fault, keeps the order of mappings, and remembers places.
 //
-// A type is read by its own Decode method if it has one, otherwise from text if it is
+// A type is read by its own DecodeNode method if it has one, otherwise from text if it is
 // an encoding.TextUnmarshaler, otherwise by its kind: struct, pointer, slice, string,
 // bool or integer. Structs name their keys in yaml tags; a key without omitempty is
 // required.
@@ -28,7 +28,7 @@ import (
 // Decoder is a type that decodes itself from the syntax tree. What names the value in
 // messages.
 type Decoder interface {
-	Decode(r *Reader, n ast.Node, what string)
+	DecodeNode(r *Reader, n ast.Node, what string)
 }
 
 // noun is a struct with its own name for messages, such as "a link". Others are
@@ -39,7 +39,7 @@ type noun interface{ Noun() string }
 type choice interface{ Choice() }
 
 // mover is a struct with hints for keys that belong elsewhere.
-type mover interface{ Moved() map[string]string }
+type mover interface{ MovedKeys() map[string]string }
 
 // Field is a key of a struct.
 type Field struct {
@@ -60,9 +60,9 @@ var keysOf sync.Map // by reflect.Type
 
 // FieldsOf returns the keys of a struct, with those of inlined structs. Callers must
 // not modify the result.
-func FieldsOf(t reflect.Type) []Field { return find(t).fields }
+func FieldsOf(t reflect.Type) []Field { return findKeys(t).fields }
 
-func find(t reflect.Type) *keys {
+func findKeys(t reflect.Type) *keys {
 	if k, ok := keysOf.Load(t); ok {
 		return k.(*keys)
 	}
@@ -79,8 +79,8 @@ func find(t reflect.Type) *keys {
 	return k
 }
 
-// Resolve follows anchors, aliases and tags to the value itself.
-func (r *Reader) Resolve(n ast.Node) ast.Node {
+// ResolveNode follows anchors, aliases and tags to the value itself.
+func (r *Reader) ResolveNode(n ast.Node) ast.Node {
 	for range maxNesting {
 		switch at := n.(type) {
 		case *ast.AnchorNode:
@@ -93,28 +93,28 @@ func (r *Reader) Resolve(n ast.Node) ast.Node {
 				return nil
 			}
 		default:
-			return unsplit(n)
+			return joinSplitKey(n)
 		}
 	}
 	r.FailAt(n, "", "this alias refers to itself")
 	return nil
 }
 
-// unsplit corrects a mistake of the parser inside braces: it takes h1:eth0 for a
+// joinSplitKey corrects a mistake of the parser inside braces: it takes h1:eth0 for a
 // mapping, though a colon without a following blank is part of the text (YAML 1.2.2
 // §7.3.3).
-func unsplit(n ast.Node) ast.Node {
+func joinSplitKey(n ast.Node) ast.Node {
 	m, ok := n.(*ast.MappingNode)
 	if !ok || m.IsFlowStyle || len(m.Values) != 1 {
 		return n
 	}
 	colon, key, value := m.Values[0].Start, m.Values[0].Key.GetToken(), m.Values[0].Value
-	after := start(value)
-	if key.Type != token.StringType || !touches(key, colon) || !touches(colon, after) ||
+	after := firstToken(value)
+	if key.Type != token.StringType || !isAdjacent(key, colon) || !isAdjacent(colon, after) ||
 		after.Type == token.SingleQuoteType || after.Type == token.DoubleQuoteType {
 		return n
 	}
-	text, ok := ScalarText(unsplit(value))
+	text, ok := ScalarText(joinSplitKey(value))
 	if !ok {
 		return n
 	}
@@ -123,14 +123,14 @@ func unsplit(n ast.Node) ast.Node {
 	return ast.String(&whole)
 }
 
-// touches reports whether b begins where a ends.
-func touches(a, b *token.Token) bool {
+// isAdjacent reports whether b begins where a ends.
+func isAdjacent(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
 // Read fills the value that ptr points to from n. What names it in messages.
 func (r *Reader) Read(ptr any, n ast.Node, what string) {
-	if n = r.Resolve(n); n == nil {
+	if n = r.ResolveNode(n); n == nil {
 		return
 	}
 	r.values++
@@ -147,7 +147,7 @@ func (r *Reader) Read(ptr any, n ast.Node, what string) {
 	}
 	switch p := ptr.(type) {
 	case Decoder:
-		p.Decode(r, n, what)
+		p.DecodeNode(r, n, what)
 		return
 	case encoding.TextUnmarshaler:
 		r.readText(ptr, n, what)
@@ -163,7 +163,7 @@ func (r *Reader) Read(ptr any, n ast.Node, what string) {
 		list, ok := n.(*ast.SequenceNode)
 		if !ok {
 			if n.Type() != ast.NullType {
-				r.Wrong(n, what, "a list", "")
+				r.ReportKind(n, what, "a list", "")
 			}
 			return
 		}
@@ -180,11 +180,11 @@ func (r *Reader) Read(ptr any, n ast.Node, what string) {
 func (r *Reader) readText(ptr any, n ast.Node, what string) {
 	text, ok := ScalarText(n)
 	if !ok {
-		r.Wrong(n, what, "a single value", "")
+		r.ReportKind(n, what, "a single value", "")
 		return
 	}
 	if _, isString := ptr.(*string); isString && n.Type() != ast.StringType && n.Type() != ast.LiteralType {
-		r.FailAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, describe(n))
+		r.FailAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, kindName(n))
 		return
 	}
 	err := ParseScalar(ptr, text)
@@ -209,14 +209,14 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 	if named, ok := v.Interface().(noun); ok {
 		what = named.Noun()
 	}
-	keys := find(v.Type())
+	keys := findKeys(v.Type())
 	fields, names := keys.fields, keys.names // names is clipped
 	for key := range extra {
 		names = append(names, key)
 	}
 	entries, ok := r.Entries(n)
 	if !ok {
-		r.Wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
+		r.ReportKind(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
 		return
 	}
 	given := make([]bool, len(names))
@@ -227,8 +227,8 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 		}
 		i := slices.Index(names, e.Key)
 		if i < 0 {
-			if m, ok := v.Interface().(mover); ok && m.Moved()[e.Key] != "" {
-				r.FailAt(e.At, m.Moved()[e.Key], "unknown key %q", e.Key)
+			if m, ok := v.Interface().(mover); ok && m.MovedKeys()[e.Key] != "" {
+				r.FailAt(e.At, m.MovedKeys()[e.Key], "unknown key %q", e.Key)
 				continue
 			}
 			r.FailAt(e.At, suggest.Hint(e.Key, what+" has", names), "unknown key %q", e.Key)
@@ -284,43 +284,43 @@ func (r *Reader) Entries(n ast.Node) (entries []KeyValue, ok bool) {
 			merged = append(merged, p.Value)
 			continue
 		}
-		key, ok := ScalarText(r.Resolve(p.Key))
+		key, ok := ScalarText(r.ResolveNode(p.Key))
 		if !ok {
 			r.FailAt(p.Key, "", "a key must be a single word")
 			continue
 		}
 		if first := seen[key]; first != nil {
-			r.FailAt(p.Key, "it is already used on line "+strconv.Itoa(start(first).Position.Line), "duplicate key %q", key)
+			r.FailAt(p.Key, "it is already used on line "+strconv.Itoa(firstToken(first).Position.Line), "duplicate key %q", key)
 			continue
 		}
 		seen[key] = p.Key
 		entries = append(entries, KeyValue{key, p.Key, p.Value})
 	}
 	for _, m := range merged {
-		entries = r.merge(entries, seen, m)
+		entries = r.mergeEntries(entries, seen, m)
 	}
 	return entries, true
 }
 
-// merge adds the entries of the mapping, or the list of mappings, that a merge key
+// mergeEntries adds the entries of the mapping, or the list of mappings, that a merge key
 // refers to.
-func (r *Reader) merge(entries []KeyValue, seen map[string]ast.Node, n ast.Node) []KeyValue {
+func (r *Reader) mergeEntries(entries []KeyValue, seen map[string]ast.Node, n ast.Node) []KeyValue {
 	r.nesting++
 	defer func() { r.nesting-- }()
 	r.values++
-	n = r.Resolve(n)
+	n = r.ResolveNode(n)
 	if n == nil || r.values > maxValues || r.nesting > maxNesting {
 		return entries
 	}
 	if list, ok := n.(*ast.SequenceNode); ok {
 		for _, m := range list.Values {
-			entries = r.merge(entries, seen, m)
+			entries = r.mergeEntries(entries, seen, m)
 		}
 		return entries
 	}
 	more, ok := r.Entries(n)
 	if !ok {
-		r.Wrong(n, "<<", "a mapping, or a list of them", "")
+		r.ReportKind(n, "<<", "a mapping, or a list of them", "")
 	}
 	for _, e := range more {
 		if seen[e.Key] == nil {
@@ -331,13 +331,13 @@ func (r *Reader) merge(entries []KeyValue, seen map[string]ast.Node, n ast.Node)
 	return entries
 }
 
-// Wrong reports a value of the wrong kind.
-func (r *Reader) Wrong(n ast.Node, what, want, hint string) {
-	r.FailAt(n, hint, "%s must be %s, not %s", what, want, describe(n))
+// ReportKind reports a value of the wrong kind.
+func (r *Reader) ReportKind(n ast.Node, what, want, hint string) {
+	r.FailAt(n, hint, "%s must be %s, not %s", what, want, kindName(n))
 }
 
-// describe names the kind of a value.
-func describe(n ast.Node) string {
+// kindName names the kind of a value.
+func kindName(n ast.Node) string {
 	switch n.Type() {
 	case ast.NullType:
 		return "nothing"
@@ -375,10 +375,10 @@ type Entry[T any] struct {
 // Dict is a mapping with names chosen by the user, in the order of the file.
 type Dict[T any] []Entry[T]
 
-func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
+func (d *Dict[T]) DecodeNode(r *Reader, n ast.Node, what string) {
 	entries, ok := r.Entries(n)
 	if !ok {
-		r.Wrong(n, what, "a mapping (name: value)", "")
+		r.ReportKind(n, what, "a mapping (name: value)", "")
 		return
 	}
 	*d = make(Dict[T], len(entries)) // of the final size, as places are pointers into it
@@ -393,7 +393,7 @@ func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
 // OneOrMore is a list that may also be written as a single value.
 type OneOrMore[T any] []T
 
-func (l *OneOrMore[T]) Decode(r *Reader, n ast.Node, what string) {
+func (l *OneOrMore[T]) DecodeNode(r *Reader, n ast.Node, what string) {
 	if _, ok := n.(*ast.SequenceNode); ok {
 		r.Read((*[]T)(l), n, what)
 		return
@@ -405,10 +405,10 @@ func (l *OneOrMore[T]) Decode(r *Reader, n ast.Node, what string) {
 // Scalar is a single value of any kind, as it is written.
 type Scalar string
 
-func (s *Scalar) Decode(r *Reader, n ast.Node, what string) {
+func (s *Scalar) DecodeNode(r *Reader, n ast.Node, what string) {
 	text, ok := ScalarText(n)
 	if !ok {
-		r.Wrong(n, what, "a single value", "")
+		r.ReportKind(n, what, "a single value", "")
 	}
 	*s = Scalar(text)
 }

@@ -25,7 +25,7 @@ type Error struct {
 // place is a place in the file, both numbers from 1.
 type place struct{ line, column int }
 
-func (p place) compare(o place) int {
+func (p place) comparePlace(o place) int {
 	return cmp.Or(cmp.Compare(p.line, o.line), cmp.Compare(p.column, o.column))
 }
 
@@ -38,7 +38,7 @@ func (e *Error) addPlace(o *Error) {
 	if here == there || slices.Contains(e.also, there) {
 		return
 	}
-	if there.compare(here) < 0 {
+	if there.comparePlace(here) < 0 {
 		e.Line, e.Column, e.Source = o.Line, o.Column, o.Source
 		there = here
 	}
@@ -54,7 +54,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ", and %d more of this kind", n)
 	}
 	if n := len(e.also); n > 0 {
-		slices.SortFunc(e.also, place.compare)
+		slices.SortFunc(e.also, place.comparePlace)
 		for i, p := range e.also[:min(n, maxAlso)] {
 			fmt.Fprintf(&b, "%s%d:%d", [...]string{"; also at ", ", "}[min(i, 1)], p.line, p.column)
 		}
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, " and %d more places", n-maxAlso)
 		}
 	}
-	if line, mark := e.excerpt(); strings.TrimSpace(line) != "" {
+	if line, mark := e.excerptLine(); strings.TrimSpace(line) != "" {
 		fmt.Fprintf(&b, "\n    %s\n    %s^", line, mark)
 	}
 	if e.Hint != "" {
@@ -78,9 +78,9 @@ const maxAlso = 5
 // the place.
 const excerptWidth = 60
 
-// excerpt returns the line without its indentation, cut around the place if it
+// excerptLine returns the line without its indentation, cut around the place if it
 // is long, and the blanks that put a mark under the place.
-func (e *Error) excerpt() (line, mark string) {
+func (e *Error) excerptLine() (line, mark string) {
 	runes := []rune(e.Source)
 	at := min(max(e.Column-1, 0), len(runes))
 	from, to := 0, len(runes)

@@ -27,7 +27,7 @@ func (r *Reader) ValueOf(place any) (v Value, ok bool) {
 }
 
 // Text returns a single value as it is written; ok is false for a list or a mapping.
-func (v Value) Text() (text string, ok bool) { return ScalarText(v.from.Resolve(v.node)) }
+func (v Value) Text() (text string, ok bool) { return ScalarText(v.from.ResolveNode(v.node)) }
 
 // Node returns the value's node of the syntax tree.
 func (v Value) Node() ast.Node { return v.node }
@@ -40,8 +40,8 @@ func (r *Reader) FailValue(v Value, hint, format string, args ...any) {
 	r.FailAt(v.node, hint, format, args...)
 }
 
-// where returns the place of a token; nil means the beginning of the file.
-func (r *Reader) where(at *token.Token) (file string, line, column int, source string) {
+// placeOf returns the place of a token; nil means the beginning of the file.
+func (r *Reader) placeOf(at *token.Token) (file string, line, column int, source string) {
 	of := r
 	if from := r.foreign[at]; from != nil {
 		of = from
@@ -56,12 +56,12 @@ func (r *Reader) where(at *token.Token) (file string, line, column int, source s
 	return of.file, line, column, source
 }
 
-// Patch puts value at a path of the document, such as topology.kinds.host.nic or
+// PatchValue puts value at a path of the document, such as topology.kinds.host.nic or
 // workload[0].arrivals.load, and replaces what is there. Missing mappings on the path are
 // created; a list must have the entry, or be one shorter: then the value is appended. A
 // null value removes the key. Errors refer to at.
-func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
-	value.node = r.Adopt(value)
+func (r *Reader) PatchValue(doc ast.Node, path string, value, at Value) {
+	value.node = r.AdoptValue(value)
 	for t := range tokensOf(at.node) {
 		r.foreign[t] = at.from
 	}
@@ -70,17 +70,17 @@ func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
 		r.FailAt(at.node, "write for example topology.kinds.link.rate or workload[0].poisson.rate", "%q is not a valid path: %v", path, err)
 		return
 	}
-	r.patch(doc, steps, path, value.node, at.node)
+	r.patchNode(doc, steps, path, value.node, at.node)
 }
 
-// Adopt makes a value of another file a part of this one. It returns a copy, which can be
+// AdoptValue makes a value of another file a part of this one. It returns a copy, which can be
 // patched, and whose nodes keep their places in their own file.
-func (r *Reader) Adopt(v Value) ast.Node {
+func (r *Reader) AdoptValue(v Value) ast.Node {
 	for t := range tokensOf(v.node) {
 		r.foreign[t] = v.from
 	}
 	maps.Copy(r.anchors, v.from.anchors)
-	return clone(v.node)
+	return cloneNode(v.node)
 }
 
 // step is a key of a mapping, or an index into a list.
@@ -132,8 +132,8 @@ func splitPath(path string) (steps []step, err error) {
 	return steps, nil
 }
 
-// patch descends from a node by steps and puts value there.
-func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node) {
+// patchNode descends from a node by steps and puts value there.
+func (r *Reader) patchNode(n ast.Node, steps []step, path string, value, at ast.Node) {
 	last := len(steps) == 1
 	s := steps[0]
 	switch c := n.(type) {
@@ -156,12 +156,12 @@ func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node
 		case last:
 			c.Values[s.index] = value
 		default:
-			c.Values[s.index] = r.own(c.Values[s.index])
-			r.patch(c.Values[s.index], steps[1:], path, value, at)
+			c.Values[s.index] = r.ownCopy(c.Values[s.index])
+			r.patchNode(c.Values[s.index], steps[1:], path, value, at)
 		}
 	case nil:
 	default:
-		r.FailAt(at, "", "%s: cannot descend into %s", path, describe(n))
+		r.FailAt(at, "", "%s: cannot descend into %s", path, kindName(n))
 	}
 }
 
@@ -171,7 +171,7 @@ func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, val
 	entries, _ := r.Entries(m) // including those from merge keys
 	i := slices.IndexFunc(entries, func(e KeyValue) bool { return e.Key == s.key })
 	own := slices.IndexFunc(m.Values, func(p *ast.MappingValueNode) bool {
-		key, ok := ScalarText(r.Resolve(p.Key))
+		key, ok := ScalarText(r.ResolveNode(p.Key))
 		return ok && key == s.key && !p.Key.IsMergeKey()
 	})
 	_, remove := value.(*ast.NullNode)
@@ -187,58 +187,58 @@ func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, val
 	}
 	put := value
 	if !last {
-		put = emptyMapping(start(at))
+		put = emptyMapping(firstToken(at))
 		if i >= 0 {
-			put = r.within(entries[i].Value, steps[1], at)
+			put = r.descendInto(entries[i].Value, steps[1], at)
 		}
 	}
 	if own >= 0 {
 		m.Values[own].Value = put
 	} else {
-		key := pair(s.key, put, start(at))
-		r.foreign[key.Key.GetToken()] = r.foreign[start(at)]
+		key := makeEntry(s.key, put, firstToken(at))
+		r.foreign[key.Key.GetToken()] = r.foreign[firstToken(at)]
 		m.Values = append(m.Values, key)
 	}
 	if !last && put != nil {
-		r.patch(put, steps[1:], path, value, at)
+		r.patchNode(put, steps[1:], path, value, at)
 	}
 }
 
-// within returns the node that a step below a value descends into. Nothing is an empty
+// descendInto returns the node that a step below a value descends into. Nothing is an empty
 // mapping. A word stands for a mapping with that key and no settings, as in nic: roce or
 // cc: dcqcn.
-func (r *Reader) within(value ast.Node, next step, at ast.Node) ast.Node {
-	n := r.own(value)
+func (r *Reader) descendInto(value ast.Node, next step, at ast.Node) ast.Node {
+	n := r.ownCopy(value)
 	if _, none := n.(*ast.NullNode); none {
-		return emptyMapping(start(at))
+		return emptyMapping(firstToken(at))
 	}
 	if text, ok := ScalarText(n); ok && next.key == text {
-		m, key := emptyMapping(start(at)), start(n)
-		m.Values = append(m.Values, pair(text, &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: key}, key))
+		m, key := emptyMapping(firstToken(at)), firstToken(n)
+		m.Values = append(m.Values, makeEntry(text, &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: key}, key))
 		return m
 	}
 	return n
 }
 
-// own returns a value that no other part of the file shares: for an alias, a copy of its
+// ownCopy returns a value that no other part of the file shares: for an alias, a copy of its
 // target.
-func (r *Reader) own(n ast.Node) ast.Node {
-	resolved := r.Resolve(n)
+func (r *Reader) ownCopy(n ast.Node) ast.Node {
+	resolved := r.ResolveNode(n)
 	if resolved != n {
-		return clone(resolved)
+		return cloneNode(resolved)
 	}
 	return n
 }
 
-// clone copies a value as deep as patches can change it.
-func clone(n ast.Node) ast.Node {
+// cloneNode copies a value as deep as patches can change it.
+func cloneNode(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		c := *n
 		c.Values = make([]*ast.MappingValueNode, len(n.Values))
 		for i, v := range n.Values {
 			entry := *v
-			entry.Value = clone(v.Value)
+			entry.Value = cloneNode(v.Value)
 			c.Values[i] = &entry
 		}
 		return &c
@@ -246,11 +246,11 @@ func clone(n ast.Node) ast.Node {
 		c := *n
 		c.Values = make([]ast.Node, len(n.Values))
 		for i, v := range n.Values {
-			c.Values[i] = clone(v)
+			c.Values[i] = cloneNode(v)
 		}
 		return &c
 	case *ast.AnchorNode:
-		return clone(n.Value)
+		return cloneNode(n.Value)
 	}
 	return n
 }
@@ -260,8 +260,8 @@ func emptyMapping(at *token.Token) *ast.MappingNode {
 	return &ast.MappingNode{BaseNode: &ast.BaseNode{}, IsFlowStyle: true, Start: at, End: at}
 }
 
-// pair returns an entry of a mapping at the place of a token.
-func pair(key string, value ast.Node, at *token.Token) *ast.MappingValueNode {
+// makeEntry returns an entry of a mapping at the place of a token.
+func makeEntry(key string, value ast.Node, at *token.Token) *ast.MappingValueNode {
 	t := *at
 	t.Value, t.Type = key, token.StringType
 	return &ast.MappingValueNode{BaseNode: &ast.BaseNode{}, Start: at, Key: ast.String(&t), Value: value}
@@ -280,6 +280,6 @@ type collector map[*token.Token]bool
 
 // Visit implements ast.Visitor.
 func (c collector) Visit(n ast.Node) ast.Visitor {
-	c[n.GetToken()], c[start(n)] = true, true
+	c[n.GetToken()], c[firstToken(n)] = true, true
 	return c
 }

@@ -29,8 +29,8 @@ func patched(t *testing.T, base, path, value string) (string, error) {
 	}
 	r := New("base.yaml", []byte(base))
 	doc := r.Parse()
-	r.Patch(doc, path, v, v)
-	return r.Canonical(doc), r.Err()
+	r.PatchValue(doc, path, v, v)
+	return r.WriteCanonical(doc), r.Err()
 }
 
 // TestPatch checks the effect of patches on a file.
@@ -96,7 +96,7 @@ func TestPatchesKeepTheirPlaces(t *testing.T) {
 		Y inner `yaml:"y"`
 	}
 	doc = r.Parse()
-	r.Patch(doc, "x", v, v)
+	r.PatchValue(doc, "x", v, v)
 	r.Read(&file, doc, "the file")
 	err := r.Err()
 	if err == nil || file.X.Known != 1 {

@@ -50,7 +50,7 @@ type Reader struct {
 	kept     map[any]any      // likewise, what Special stores with the value
 	anchors  map[*ast.AliasNode]ast.Node
 	foreign  map[*token.Token]*Reader // tokens of other files
-	inlined  map[ast.Node]string      // texts that Canonical writes instead of values
+	inlined  map[ast.Node]string      // texts that WriteCanonical writes instead of values
 	values   int
 	nesting  int
 }
@@ -68,8 +68,8 @@ func New(file string, src []byte) *Reader {
 	}
 }
 
-// Fail reports a fault of the value that place points to.
-func (r *Reader) Fail(place any, hint, format string, args ...any) {
+// ReportFault reports a fault of the value that place points to.
+func (r *Reader) ReportFault(place any, hint, format string, args ...any) {
 	r.FailAt(r.places[place], hint, format, args...)
 }
 
@@ -77,15 +77,17 @@ func (r *Reader) Fail(place any, hint, format string, args ...any) {
 func (r *Reader) FailAt(n ast.Node, hint, format string, args ...any) {
 	var at *token.Token
 	if n != nil {
-		at = start(n)
+		at = firstToken(n)
 	}
 	r.addLike(at, hint, fmt.Sprintf(format, args...), format)
 }
 
-// Full reports whether there are enough faults to stop.
-func (r *Reader) Full() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
+// HasEnoughFaults reports whether there are enough faults to stop.
+func (r *Reader) HasEnoughFaults() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
 
-func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint, message, message) }
+func (r *Reader) addFault(at *token.Token, hint, message string) {
+	r.addLike(at, hint, message, message)
+}
 
 // addLike reports a fault. Faults at one place whose messages have the same format are
 // one mistake: a default is checked everywhere that it applies. So are faults with the
@@ -93,7 +95,7 @@ func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint
 // right wherever it is used.
 func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 	r.found++
-	if r.Full() {
+	if r.HasEnoughFaults() {
 		return
 	}
 	r.faults++
@@ -103,7 +105,7 @@ func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 // addTo adds a fault or a warning to a list.
 func (r *Reader) addTo(list *Errors, at *token.Token, hint, message, like string) {
 	e := &Error{Message: message, Hint: hint, like: like}
-	e.File, e.Line, e.Column, e.Source = r.where(at)
+	e.File, e.Line, e.Column, e.Source = r.placeOf(at)
 	for _, o := range *list {
 		samePlace := o.File == e.File && o.Line == e.Line && o.Column == e.Column
 		switch {
@@ -128,14 +130,14 @@ func (r *Reader) Warn(place any, hint, format string, args ...any) {
 	}
 	var at *token.Token
 	if n := r.places[place]; n != nil {
-		at = start(n)
+		at = firstToken(n)
 	}
 	r.addTo(&r.warnings, at, hint, fmt.Sprintf(format, args...), format)
 }
 
 // Warnings returns the warnings so far, in order of their places.
 func (r *Reader) Warnings() Errors {
-	slices.SortStableFunc(r.warnings, func(a, b *Error) int { return a.place().compare(b.place()) })
+	slices.SortStableFunc(r.warnings, func(a, b *Error) int { return a.place().comparePlace(b.place()) })
 	return r.warnings
 }
 
@@ -153,7 +155,7 @@ func (r *Reader) Err() error {
 // Line returns the line of the value that place points to, for hints.
 func (r *Reader) Line(place any) int {
 	if n := r.places[place]; n != nil {
-		return start(n).Position.Line
+		return firstToken(n).Position.Line
 	}
 	return 1
 }
@@ -162,7 +164,7 @@ func (r *Reader) Line(place any) int {
 func (r *Reader) Parse() (doc ast.Node) {
 	text := strings.Join(r.lines, "\n")
 	if len(text) > maxFile {
-		r.add(nil, "let a generator make large topologies", fmt.Sprintf("the file is longer than %d MiB", maxFile>>20))
+		r.addFault(nil, "let a generator make large topologies", fmt.Sprintf("the file is longer than %d MiB", maxFile>>20))
 		return nil
 	}
 	// The parser is third-party code that gets arbitrary input: if it panics, treat that
@@ -170,12 +172,12 @@ func (r *Reader) Parse() (doc ast.Node) {
 	defer func() {
 		if p := recover(); p != nil {
 			doc = nil
-			r.add(nil, "", fmt.Sprintf("this is not YAML: %v", p))
+			r.addFault(nil, "", fmt.Sprintf("this is not YAML: %v", p))
 		}
 	}()
 	tokens := lexer.Tokenize(text)
 	if t, message := tooMuch(tokens); t != nil {
-		r.add(t, "", message)
+		r.addFault(t, "", message)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -186,10 +188,10 @@ func (r *Reader) Parse() (doc ast.Node) {
 		if line := bad.Token.Position.Line; line <= len(r.lines) {
 			hint = syntaxHint(r.lines[line-1])
 		}
-		r.add(bad.Token, hint, "this is not YAML: "+bad.Message)
+		r.addFault(bad.Token, hint, "this is not YAML: "+bad.Message)
 		return nil
 	case err != nil:
-		r.add(nil, "", "this is not YAML: "+err.Error())
+		r.addFault(nil, "", "this is not YAML: "+err.Error())
 		return nil
 	}
 	for _, d := range file.Docs {
@@ -203,7 +205,7 @@ func (r *Reader) Parse() (doc ast.Node) {
 		doc = d.Body
 	}
 	if doc == nil {
-		r.add(nil, "write at least topology: with nodes:", "the file is empty")
+		r.addFault(nil, "write at least topology: with nodes:", "the file is empty")
 		return nil
 	}
 	ast.Walk(&anchorFinder{reader: r, named: map[string]ast.Node{}}, doc)
@@ -289,22 +291,22 @@ func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// start returns the first token of a node. The parser places a block mapping at its first
+// firstToken returns the first token of a node. The parser places a block mapping at its first
 // colon.
-func start(n ast.Node) *token.Token {
+func firstToken(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return start(n.Values[0])
+			return firstToken(n.Values[0])
 		}
 	case *ast.MappingValueNode:
-		return start(n.Key)
+		return firstToken(n.Key)
 	}
 	return n.GetToken()
 }
 
-// Some returns the first of several pointers whose value is in the file.
-func (r *Reader) Some(places ...any) any {
+// FirstSet returns the first of several pointers whose value is in the file.
+func (r *Reader) FirstSet(places ...any) any {
 	for _, p := range places {
 		if r.places[p] != nil {
 			return p
@@ -313,11 +315,11 @@ func (r *Reader) Some(places ...any) any {
 	return nil
 }
 
-// FailOnce is Fail for a setting that is wrong in many places that use it: only the first
+// FailOnce is ReportFault for a setting that is wrong in many places that use it: only the first
 // is reported.
 func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 	if n := r.places[place]; n != nil {
-		file, line, column, _ := r.where(start(n))
+		file, line, column, _ := r.placeOf(firstToken(n))
 		for _, e := range r.errs {
 			if e.File == file && e.Line == line && e.Column == column {
 				r.found++
@@ -325,20 +327,20 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 			}
 		}
 	}
-	r.Fail(place, hint, format, args...)
+	r.ReportFault(place, hint, format, args...)
 }
 
 // Faults returns the number of faults so far, including those that were not reported
 // because they are the same mistake as others.
 func (r *Reader) Faults() int { return r.found }
 
-// Where returns the place of a value as FILE:LINE:COLUMN, for warnings.
-func (r *Reader) Where(place any) string {
+// PlaceText returns the place of a value as FILE:LINE:COLUMN, for warnings.
+func (r *Reader) PlaceText(place any) string {
 	var at *token.Token
 	if n := r.places[place]; n != nil {
-		at = start(n)
+		at = firstToken(n)
 	}
-	file, line, column, _ := r.where(at)
+	file, line, column, _ := r.placeOf(at)
 	return fmt.Sprintf("%s:%d:%d", file, line, column)
 }
 
@@ -353,15 +355,15 @@ func (r *Reader) SetPlace(ptr any, n ast.Node) { r.places[ptr] = n }
 // patch's file, or the file itself.
 func (r *Reader) FileOf(place any) string {
 	if n := r.places[place]; n != nil {
-		file, _, _, _ := r.where(start(n))
+		file, _, _, _ := r.placeOf(firstToken(n))
 		return file
 	}
 	return r.file
 }
 
-// Inline makes Canonical write a text instead of the value that place points to, such as
+// InlineText makes WriteCanonical write a text instead of the value that place points to, such as
 // the contents of a file that the value names.
-func (r *Reader) Inline(place any, text string) { r.inlined[r.places[place]] = text }
+func (r *Reader) InlineText(place any, text string) { r.inlined[r.places[place]] = text }
 
 // TooLong reports whether a text is longer than Parse accepts.
 func TooLong(text string) bool { return len(text) > maxFile }
@@ -372,5 +374,5 @@ func (r *Reader) File() string { return r.file }
 // StoreWith stores something with a value, for a Special that reads more than the value holds.
 func (r *Reader) StoreWith(ptr, what any) { r.kept[ptr] = what }
 
-// Kept returns what is stored with a value, or nil.
-func (r *Reader) Kept(ptr any) any { return r.kept[ptr] }
+// StoredWith returns what is stored with a value, or nil.
+func (r *Reader) StoredWith(ptr any) any { return r.kept[ptr] }

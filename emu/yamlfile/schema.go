@@ -22,7 +22,7 @@ func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type)
 	m.reflector = jsonschema.Reflector{
 		FieldNameTag: "yaml",
 		Anonymous:    true,
-		Namer:        definitions{}.name,
+		Namer:        definitions{}.definitionName,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
 			if special != nil {
 				if s := special(m, t); s != nil {
@@ -30,10 +30,10 @@ func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type)
 				}
 			}
 			if c, ok := reflect.Zero(t).Interface().(Compound); ok {
-				return c.Schema(m)
+				return c.MakeSchema(m)
 			}
 			if w, ok := reflect.Zero(t).Interface().(words); ok {
-				return Enum(w.Names()...)
+				return EnumSchema(w.Names()...)
 			}
 			return scalarSchema(t)
 		},
@@ -52,8 +52,8 @@ type SchemaMaker struct {
 	defs      jsonschema.Definitions
 }
 
-// Of returns the schema of a type.
-func (m *SchemaMaker) Of(t reflect.Type) *jsonschema.Schema {
+// SchemaOf returns the schema of a type.
+func (m *SchemaMaker) SchemaOf(t reflect.Type) *jsonschema.Schema {
 	s := m.reflector.ReflectFromType(t)
 	maps.Copy(m.defs, s.Definitions)
 	s.Definitions, s.Version = nil, ""
@@ -68,11 +68,11 @@ func (m *SchemaMaker) Definition(s *jsonschema.Schema) *jsonschema.Schema {
 // definitions maps names of definitions to types.
 type definitions map[string]reflect.Type
 
-// name returns the name of a type's definition, without the suffix File. A system's
+// definitionName returns the name of a type's definition, without the suffix File. A system's
 // settings, which are often called Config, are named after their package. The types of a
 // package with a file's form, such as labfile, begin with a lower-case letter. If types
 // in several packages have the same name, the name includes the package.
-func (d definitions) name(t reflect.Type) string {
+func (d definitions) definitionName(t reflect.Type) string {
 	if t.Name() == "" {
 		return "" // it has no definition
 	}
@@ -81,7 +81,7 @@ func (d definitions) name(t reflect.Type) string {
 	case name == "Config" || name == "Settings":
 		name = pkg
 	case strings.HasSuffix(pkg, "file"):
-		name = lowered(name)
+		name = lowerFirst(name)
 	}
 	for _, name := range []string{name, pkg + "." + t.Name(), strings.ReplaceAll(t.PkgPath(), "/", ".") + "." + t.Name()} {
 		if of, taken := d[name]; !taken || of == t {
@@ -92,9 +92,9 @@ func (d definitions) name(t reflect.Type) string {
 	panic("yamlfile: duplicate type name " + t.String())
 }
 
-// lowered returns a name with its first word in lower case: fatTree for FatTree, and
+// lowerFirst returns a name with its first word in lower case: fatTree for FatTree, and
 // ndpFlows for NDPFlows.
-func lowered(name string) string {
+func lowerFirst(name string) string {
 	n := 0
 	for n < len(name) && unicode.IsUpper(rune(name[n])) {
 		n++
@@ -107,7 +107,7 @@ func lowered(name string) string {
 
 // Compound is a type whose YAML form differs from that of its Go type.
 type Compound interface {
-	Schema(m *SchemaMaker) *jsonschema.Schema
+	MakeSchema(m *SchemaMaker) *jsonschema.Schema
 }
 
 // words is an enumeration in a system's settings.
@@ -115,14 +115,14 @@ type words interface {
 	Names() []string
 }
 
-// Schema allows a mapping with names chosen by the user.
-func (Dict[T]) Schema(m *SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "object", AdditionalProperties: m.Of(reflect.TypeFor[T]())}
+// MakeSchema allows a mapping with names chosen by the user.
+func (Dict[T]) MakeSchema(m *SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", AdditionalProperties: m.SchemaOf(reflect.TypeFor[T]())}
 }
 
-// Schema allows a list or a single value.
-func (OneOrMore[T]) Schema(m *SchemaMaker) *jsonschema.Schema {
-	one := m.Of(reflect.TypeFor[T]())
+// MakeSchema allows a list or a single value.
+func (OneOrMore[T]) MakeSchema(m *SchemaMaker) *jsonschema.Schema {
+	one := m.SchemaOf(reflect.TypeFor[T]())
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 }
 
@@ -146,13 +146,13 @@ const (
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[units.Time]():
-		return quantity(TimeForm)
+		return quantitySchema(TimeForm)
 	case reflect.TypeFor[units.Bytes]():
-		return quantity(BytesForm)
+		return quantitySchema(BytesForm)
 	case reflect.TypeFor[units.Rate]():
-		return Text(rateForm)
+		return TextSchema(rateForm)
 	case reflect.TypeFor[units.Fraction]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{Text(percentForm), {Type: "number", Minimum: "0", ExclusiveMaximum: "1"}}}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{TextSchema(percentForm), {Type: "number", Minimum: "0", ExclusiveMaximum: "1"}}}
 	case reflect.TypeFor[uint64]():
 		return &jsonschema.Schema{Type: "integer", Minimum: "0"}
 	case reflect.TypeFor[Scalar]():
@@ -161,23 +161,23 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// Text returns the schema of text that matches form, a regular expression.
-func Text(form string) *jsonschema.Schema {
+// TextSchema returns the schema of text that matches form, a regular expression.
+func TextSchema(form string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: form}
 }
 
-// quantity returns the schema of a number with a unit, or a bare 0.
-func quantity(form string) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{Text(form), {Const: 0}}}
+// quantitySchema returns the schema of a number with a unit, or a bare 0.
+func quantitySchema(form string) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{TextSchema(form), {Const: 0}}}
 }
 
-// Integer returns the schema of a whole number within bounds.
-func Integer(low, high int) *jsonschema.Schema {
+// IntegerSchema returns the schema of a whole number within bounds.
+func IntegerSchema(low, high int) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Minimum: json.Number(strconv.Itoa(low)), Maximum: json.Number(strconv.Itoa(high))}
 }
 
-// Enum returns the schema of one of several words.
-func Enum(names ...string) *jsonschema.Schema {
+// EnumSchema returns the schema of one of several words.
+func EnumSchema(names ...string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "string"}
 	for _, n := range names {
 		s.Enum = append(s.Enum, n)

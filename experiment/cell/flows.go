@@ -45,8 +45,8 @@ func NewFlowTable(n records.Names) *FlowTable {
 	return &FlowTable{names: n, known: map[string]string{}, groups: map[groupKey]*group{}}
 }
 
-// Put implements records.Sink.
-func (t *FlowTable) Put(r *records.Record) error {
+// PutRecord implements records.Sink.
+func (t *FlowTable) PutRecord(r *records.Record) error {
 	time := func(at units.Time, known bool) float64 {
 		if !known {
 			return table.Unknown
@@ -69,7 +69,7 @@ func (t *FlowTable) Put(r *records.Record) error {
 		value  float64
 	}{
 		{&t.group, float64(r.Group)}, {&t.tag, float64(r.Tag)}, {&t.size, float64(r.Size)}, {&t.counted, counted},
-		{&t.created, r.Born.Seconds()}, {&t.started, time(r.Started, r.Started != units.Never)}, {&t.end, r.End.Seconds()},
+		{&t.created, r.Created.Seconds()}, {&t.started, time(r.Started, r.Started != units.Never)}, {&t.end, r.End.Seconds()},
 		{&t.arrived, time(r.Arrived, r.Arrived != units.Never)}, {&t.fct, time(r.FCT(), r.State == records.Done)},
 		{&t.ideal, time(r.Ideal, r.Ideal > 0)}, {&t.slowdown, slowdown},
 		{&t.retransmitted, float64(r.Retransmitted)}, {&t.acked, float64(r.Acked)}, {&t.srcPort, float64(r.SrcPort)},
@@ -96,10 +96,10 @@ func (t *FlowTable) addToGroup(r *records.Record) {
 	key := groupKey{r.Traffic, r.Group}
 	g := t.groups[key]
 	if g == nil {
-		g = &group{Traffic: t.names.Traffic[r.Traffic], Group: float64(r.Group), Start: r.Born.Seconds(), Counted: true}
+		g = &group{Traffic: t.names.Traffic[r.Traffic], Group: float64(r.Group), Start: r.Created.Seconds(), Counted: true}
 		t.groups[key] = g
 	}
-	g.Start, g.End = min(g.Start, r.Born.Seconds()), max(g.End, r.End.Seconds())
+	g.Start, g.End = min(g.Start, r.Created.Seconds()), max(g.End, r.End.Seconds())
 	g.Flows++
 	g.Bytes += int64(r.Size)
 	g.Counted = g.Counted && r.Counted

@@ -81,9 +81,9 @@ func Dial(ctx context.Context, access Access) (*Client, error) {
 	if c.nc, err = nats.Connect(access.URL, options...); err != nil {
 		return nil, fmt.Errorf("%s: %w", where, explainConnect(err))
 	}
-	if most := c.nc.MaxPayload(); most < 2*pieceSize {
+	if maxPayload := c.nc.MaxPayload(); maxPayload < 2*pieceSize {
 		c.Close()
-		return nil, fmt.Errorf("%s: this NATS server takes messages of %d bytes: set its max_payload to %d or more", where, most, 2*pieceSize)
+		return nil, fmt.Errorf("%s: this NATS server takes messages of %d bytes: set its max_payload to %d or more", where, maxPayload, 2*pieceSize)
 	}
 	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(access.Timeout)); err != nil {
 		c.Close()
@@ -318,7 +318,7 @@ const quiet = 500 * time.Millisecond
 
 // gather sends a question to all subscribers of a subject and returns their answers, until
 // no more come or enough returns true.
-func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question any, patience time.Duration, enough func(T) bool) ([]T, error) {
+func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question any, timeout time.Duration, enough func(T) bool) ([]T, error) {
 	data, err := json.Marshal(question)
 	if err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question 
 	}
 	var answers []T
 	for {
-		limit, cancel := context.WithTimeout(ctx, patience)
+		limit, cancel := context.WithTimeout(ctx, timeout)
 		m, err := sub.NextMsgWithContext(limit)
 		cancel()
 		switch {

@@ -48,7 +48,7 @@ func TestJobs_UnderWayAreLeftAlone(t *testing.T) {
 		}
 		return []byte("done"), nil
 	}
-	first, err := (&Worker{Client: a, Heartbeat: 50 * time.Millisecond, Slots: 1}).newShift(run)
+	first, err := (&Worker{Client: a, Heartbeat: 50 * time.Millisecond, Slots: 1}).newWorkerSession(run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestJobs_SuspectsRunAlone(t *testing.T) {
 	}
 	var running atomic.Int32
 	var worker *workerSession
-	worker, err = (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).newShift(func(context.Context, Job, Reporter) ([]byte, error) {
+	worker, err = (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).newWorkerSession(func(context.Context, Job, Reporter) ([]byte, error) {
 		if n := running.Add(1); n != 1 {
 			t.Errorf("%d suspects run side by side", n)
 		}

@@ -41,14 +41,14 @@ var errGivenBack = errors.New("the worker has returned the job")
 // for good, as when the server refuses the credentials. While the server is away jobs
 // continue, and results are stored when it is back.
 func (w *Worker) Run(ctx context.Context, run RunFunc) error {
-	s, err := w.newShift(run)
+	s, err := w.newWorkerSession(run)
 	if err != nil {
 		return err
 	}
 	return s.work(ctx)
 }
 
-func (w *Worker) newShift(run RunFunc) (*workerSession, error) {
+func (w *Worker) newWorkerSession(run RunFunc) (*workerSession, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err

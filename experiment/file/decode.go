@@ -20,8 +20,8 @@ type labForm struct {
 	inline *rawValue
 }
 
-// Decode reads either.
-func (f *labForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads either.
+func (f *labForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if _, ok := yamlfile.ScalarText(n); ok {
 		f.path = new(string)
 		r.Read(f.path, n, what)
@@ -31,8 +31,8 @@ func (f *labForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(f.inline, n, what)
 }
 
-// Schema allows a path or a lab.
-func (labForm) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+// MakeSchema allows a path or a lab.
+func (labForm) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}}
 }
 
@@ -52,11 +52,11 @@ type factorPath struct {
 // Noun names the type in messages.
 func (factorPath) Noun() string { return "a factor" }
 
-// Decode reads either form.
-func (f *factorForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads either form.
+func (f *factorForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	entries, ok := r.Entries(n)
 	if !ok {
-		r.Wrong(n, what, "the levels of a factor", "write {path: P, values: [A, B]}, or {LEVEL: {PATH: VALUE}, ...}")
+		r.ReportKind(n, what, "the levels of a factor", "write {path: P, values: [A, B]}, or {LEVEL: {PATH: VALUE}, ...}")
 		return
 	}
 	if slices.ContainsFunc(entries, func(e yamlfile.KeyValue) bool { return e.Key == "path" || e.Key == "values" }) {
@@ -72,16 +72,16 @@ func (f *factorForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.levels, n, what)
 }
 
-// Schema allows either form.
-func (factorForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[factorPath]()), m.Of(reflect.TypeFor[yamlfile.Dict[patches]]())}}
+// MakeSchema allows either form.
+func (factorForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{m.SchemaOf(reflect.TypeFor[factorPath]()), m.SchemaOf(reflect.TypeFor[yamlfile.Dict[patches]]())}}
 }
 
 // measureForm is a measure, or an expression as text.
 type measureForm struct{ measureFile }
 
-// Decode reads either.
-func (f *measureForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads either.
+func (f *measureForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if _, ok := yamlfile.ScalarText(n); ok {
 		f.Expr = new(string)
 		r.Read(f.Expr, n, what)
@@ -90,9 +90,9 @@ func (f *measureForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.measureFile, n, what)
 }
 
-// Schema allows either form.
-func (measureForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[measureFile]())}}
+// MakeSchema allows either form.
+func (measureForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.SchemaOf(reflect.TypeFor[measureFile]())}}
 }
 
 // byForm selects the bins of a measure: a column, with edges if it contains numbers.
@@ -101,25 +101,25 @@ type byForm struct {
 	edges  []yamlfile.Scalar
 }
 
-// Decode reads a column, or a column and its edges.
-func (f *byForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads a column, or a column and its edges.
+func (f *byForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if _, ok := yamlfile.ScalarText(n); ok {
 		r.Read(&f.column, n, what)
 		return
 	}
 	entries, ok := r.Entries(n)
 	if !ok || len(entries) != 1 {
-		r.Wrong(n, what, "a column, or a column and the edges of its bins", "write for example {size_bytes: [0, 10KB, 1MB]}")
+		r.ReportKind(n, what, "a column, or a column and the edges of its bins", "write for example {size_bytes: [0, 10KB, 1MB]}")
 		return
 	}
 	f.column = entries[0].Key
 	r.Read(&f.edges, entries[0].Value, "the edges of "+f.column)
 }
 
-// Schema allows either form.
-func (byForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+// MakeSchema allows either form.
+func (byForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	one := uint64(1)
-	edges := &jsonschema.Schema{Type: "array", Items: m.Of(reflect.TypeFor[yamlfile.Scalar]())}
+	edges := &jsonschema.Schema{Type: "array", Items: m.SchemaOf(reflect.TypeFor[yamlfile.Scalar]())}
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one, MaxProperties: &one, AdditionalProperties: edges}}}
 }
 
@@ -129,8 +129,8 @@ type readForm struct {
 	regexpFile
 }
 
-// Decode reads either.
-func (f *readForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads either.
+func (f *readForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	text, ok := yamlfile.ScalarText(n)
 	if !ok {
 		f.format = experiment.Regexp
@@ -144,9 +144,9 @@ func (f *readForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	f.format = experiment.Format(text)
 }
 
-// Schema allows either form.
-func (readForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(texts(experiment.Formats)...), m.Of(reflect.TypeFor[regexpFile]())}}
+// MakeSchema allows either form.
+func (readForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema(texts(experiment.Formats)...), m.SchemaOf(reflect.TypeFor[regexpFile]())}}
 }
 
 // maxSeeds bounds the seeds of an experiment.
@@ -155,8 +155,8 @@ const maxSeeds = 10_000
 // seeds are the seeds of an experiment: their number, or a list.
 type seeds []uint64
 
-// Decode reads either.
-func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+// DecodeNode reads either.
+func (s *seeds) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, ok := yamlfile.ScalarText(n); ok {
 		count, err := yamlfile.ParseInt([]byte(text), 1, maxSeeds)
 		if err != nil {
@@ -170,7 +170,7 @@ func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read((*[]uint64)(s), n, what)
 	for i, x := range *s {
 		if slices.Contains((*s)[:i], x) {
-			r.Fail(&(*s)[i], "", "duplicate seed %d", x)
+			r.ReportFault(&(*s)[i], "", "duplicate seed %d", x)
 		}
 	}
 	if len(*s) == 0 {
@@ -178,9 +178,9 @@ func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 }
 
-// Schema allows either form.
-func (seeds) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(1, maxSeeds), {Type: "array", Items: m.Of(reflect.TypeFor[uint64]())}}}
+// MakeSchema allows either form.
+func (seeds) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.IntegerSchema(1, maxSeeds), {Type: "array", Items: m.SchemaOf(reflect.TypeFor[uint64]())}}}
 }
 
 // The types from here on are enumerations.
@@ -192,8 +192,10 @@ var clocks = []string{string(experiment.Virtual), string(experiment.Wall)}
 // UnmarshalText reads virtual or wall.
 func (c *clock) UnmarshalText(b []byte) error { return oneOf(c, b, clocks) }
 
-// Schema allows the words.
-func (clock) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(clocks...) }
+// MakeSchema allows the words.
+func (clock) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(clocks...)
+}
 
 type late string
 
@@ -202,8 +204,10 @@ var lates = []string{"fail", "keep"}
 // UnmarshalText reads fail or keep.
 func (l *late) UnmarshalText(b []byte) error { return oneOf(l, b, lates) }
 
-// Schema allows the words.
-func (late) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(lates...) }
+// MakeSchema allows the words.
+func (late) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(lates...)
+}
 
 type combine string
 
@@ -212,17 +216,19 @@ var combines = []string{"product", "zip"}
 // UnmarshalText reads product or zip.
 func (c *combine) UnmarshalText(b []byte) error { return oneOf(c, b, combines) }
 
-// Schema allows the words.
-func (combine) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(combines...) }
+// MakeSchema allows the words.
+func (combine) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(combines...)
+}
 
 type center experiment.Center
 
 // UnmarshalText reads one of experiment.Centers.
 func (c *center) UnmarshalText(b []byte) error { return oneOf(c, b, texts(experiment.Centers)) }
 
-// Schema allows the words.
-func (center) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(texts(experiment.Centers)...)
+// MakeSchema allows the words.
+func (center) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(texts(experiment.Centers)...)
 }
 
 type plotKind experiment.PlotKind
@@ -230,9 +236,9 @@ type plotKind experiment.PlotKind
 // UnmarshalText reads one of experiment.PlotKinds.
 func (k *plotKind) UnmarshalText(b []byte) error { return oneOf(k, b, texts(experiment.PlotKinds)) }
 
-// Schema allows the words.
-func (plotKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(texts(experiment.PlotKinds)...)
+// MakeSchema allows the words.
+func (plotKind) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(texts(experiment.PlotKinds)...)
 }
 
 type origin experiment.Origin
@@ -240,9 +246,9 @@ type origin experiment.Origin
 // UnmarshalText reads one of experiment.Origins.
 func (o *origin) UnmarshalText(b []byte) error { return oneOf(o, b, texts(experiment.Origins)) }
 
-// Schema allows the words.
-func (origin) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(texts(experiment.Origins)...)
+// MakeSchema allows the words.
+func (origin) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(texts(experiment.Origins)...)
 }
 
 func texts[T ~string](words []T) (all []string) {

@@ -147,11 +147,11 @@ func (paperFile) Noun() string { return "a value of a paper" }
 // rawValue is a value of the file that goes into a lab unchanged.
 type rawValue struct{ yamlfile.Value }
 
-// Decode keeps the value.
-func (v *rawValue) Decode(r *yamlfile.Reader, _ ast.Node, _ string) { v.Value, _ = r.ValueOf(v) }
+// DecodeNode keeps the value.
+func (v *rawValue) DecodeNode(r *yamlfile.Reader, _ ast.Node, _ string) { v.Value, _ = r.ValueOf(v) }
 
-// Schema allows anything.
-func (rawValue) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return jsonschema.TrueSchema }
+// MakeSchema allows anything.
+func (rawValue) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema { return jsonschema.TrueSchema }
 
 // patches are changes to a lab by their paths.
 type patches = yamlfile.Dict[rawValue]

@@ -122,13 +122,13 @@ func (v *resolver) header() {
 	if f.Name != nil {
 		e.Name = *f.Name
 		if !namePattern.MatchString(e.Name) {
-			v.Fail(f.Name, "at most 64 letters, digits, _ . -", "%q cannot be the experiment's name", e.Name)
+			v.ReportFault(f.Name, "at most 64 letters, digits, _ . -", "%q cannot be the experiment's name", e.Name)
 		}
 	} else {
 		base := filepath.Base(e.File)
 		e.Name = strings.TrimSuffix(base, filepath.Ext(base))
 		if !namePattern.MatchString(e.Name) {
-			v.Fail(f, "say name: in the file", "the file's name %q cannot be the experiment's", base)
+			v.ReportFault(f, "say name: in the file", "the file's name %q cannot be the experiment's", base)
 		}
 	}
 	if f.Limit.Time != nil {
@@ -136,7 +136,7 @@ func (v *resolver) header() {
 	}
 	set(&e.Memory, f.Limit.Memory)
 	if v.options.Quick && f.Quick == nil {
-		v.Fail(f, "write quick: with smaller settings, such as seeds: 1", "the file has no quick form")
+		v.ReportFault(f, "write quick: with smaller settings, such as seeds: 1", "the file has no quick form")
 	}
 }
 
@@ -145,16 +145,16 @@ func (v *resolver) factors() {
 	for i := range v.file.Vary {
 		name, form := &v.file.Vary[i].Name, &v.file.Vary[i].Value
 		if !identifierPattern.MatchString(*name) || *name == "bin" || *name == "seed" {
-			v.Fail(name, "letters, digits and _, but not bin or seed", "%q cannot be a factor's name", *name)
+			v.ReportFault(name, "letters, digits and _, but not bin or seed", "%q cannot be a factor's name", *name)
 		}
 		if v.e.Factor(*name) >= 0 {
-			v.Fail(name, "the clocks are already a factor of that name", "%q cannot be a factor's name", *name)
+			v.ReportFault(name, "the clocks are already a factor of that name", "%q cannot be a factor's name", *name)
 		}
 		f := experiment.Factor{Name: *name}
 		var levels []level
 		add := func(place any, name string, l level) {
 			if f.Level(name) >= 0 {
-				v.Fail(place, "", "%s has the level %q twice", f.Name, name)
+				v.ReportFault(place, "", "%s has the level %q twice", f.Name, name)
 			}
 			f.Levels, levels = append(f.Levels, name), append(levels, l)
 		}
@@ -176,18 +176,18 @@ func (v *resolver) factors() {
 			add(form, text, l)
 		}
 		if len(f.Levels) == 0 {
-			v.Fail(form, "give it levels, or leave it out", "the factor %s has no levels", f.Name)
+			v.ReportFault(form, "give it levels, or leave it out", "the factor %s has no levels", f.Name)
 		}
 		f, levels = v.quickLevels(f, levels)
 		v.e.Factors, v.levels = append(v.e.Factors, f), append(v.levels, levels)
 	}
 	v.e.Zip = v.file.Combine != nil && *v.file.Combine == "zip"
 	if v.e.Zip && len(v.e.Clocks) > 1 {
-		v.Fail(v.file.Combine, "write combine: product, or give each clock its own experiment file", "two clocks are run with each combination of the other factors")
+		v.ReportFault(v.file.Combine, "write combine: product, or give each clock its own experiment file", "two clocks are run with each combination of the other factors")
 	}
 	for _, f := range v.e.Factors {
 		if first := v.e.Factors[0]; v.e.Zip && len(f.Levels) != len(first.Levels) {
-			v.Fail(v.file.Combine, "give all factors the same number of levels, or write combine: product", "%s has %d levels, and %s %d", first.Name, len(first.Levels), f.Name, len(f.Levels))
+			v.ReportFault(v.file.Combine, "give all factors the same number of levels, or write combine: product", "%s has %d levels, and %s %d", first.Name, len(first.Levels), f.Name, len(f.Levels))
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.
 		for k := range q.Value {
 			l := f.Level(string(q.Value[k]))
 			if l < 0 {
-				v.Fail(&q.Value[k], suggest.Hint(string(q.Value[k]), "its levels are", f.Levels), "%s has no level %q", f.Name, q.Value[k])
+				v.ReportFault(&q.Value[k], suggest.Hint(string(q.Value[k]), "its levels are", f.Levels), "%s has no level %q", f.Name, q.Value[k])
 				continue
 			}
 			less.Levels, kept = append(less.Levels, f.Levels[l]), append(kept, levels[l])
@@ -235,7 +235,7 @@ func (v *resolver) seeds() {
 	if q := v.file.Quick; v.options.Quick && q != nil {
 		for i := range q.Vary {
 			if e.Factor(q.Vary[i].Name) < 0 {
-				v.Fail(&q.Vary[i].Name, suggest.Hint(q.Vary[i].Name, "the factors are", v.factorNames()), "there is no factor %q", q.Vary[i].Name)
+				v.ReportFault(&q.Vary[i].Name, suggest.Hint(q.Vary[i].Name, "the factors are", v.factorNames()), "there is no factor %q", q.Vary[i].Name)
 			}
 		}
 		if q.Seeds != nil {
@@ -259,7 +259,7 @@ func (v *resolver) record() {
 	rec.Queues, rec.Flows = f.Queues, f.Flows
 	if len(rec.Queues)+len(rec.Flows) == 0 {
 		if f.Every != nil {
-			v.Fail(f.Every, "write queues: or flows: too", "every has no effect without a series")
+			v.ReportFault(f.Every, "write queues: or flows: too", "every has no effect without a series")
 		}
 		return
 	}
@@ -271,7 +271,7 @@ func (v *resolver) record() {
 func (v *resolver) lab() error {
 	f := &v.file.Lab
 	if f.path == nil {
-		v.e.Lab, v.e.LabText = v.e.File, []byte(v.Canonical(f.inline.Node()))
+		v.e.Lab, v.e.LabText = v.e.File, []byte(v.WriteCanonical(f.inline.Node()))
 		return nil
 	}
 	v.e.Lab = *f.path
@@ -280,7 +280,7 @@ func (v *resolver) lab() error {
 	}
 	var err error
 	if v.e.LabText, err = os.ReadFile(v.e.Lab); err != nil {
-		v.Fail(f.path, "the path of a lab is relative to the experiment's file", "the lab cannot be read: %v", err)
+		v.ReportFault(f.path, "the path of a lab is relative to the experiment's file", "the lab cannot be read: %v", err)
 	}
 	return v.Err()
 }
@@ -298,7 +298,7 @@ func (v *resolver) cells() error {
 	e := v.e
 	all := experiment.Combinations(e.Factors, e.Zip)
 	if len(all)*len(e.Seeds) > maxCells {
-		v.Fail(&v.file.Vary, "leave out levels or seeds", "the experiment has more than %d cells", maxCells)
+		v.ReportFault(&v.file.Vary, "leave out levels or seeds", "the experiment has more than %d cells", maxCells)
 		return v.Err()
 	}
 	for _, levels := range all {
@@ -316,7 +316,7 @@ func (v *resolver) cells() error {
 			}
 			clock := v.clockOf(levels)
 			if err := cell.Check(p, &e.Record, clock); err != nil {
-				v.Fail(&v.file.Record, "", "record: %v", err)
+				v.ReportFault(&v.file.Record, "", "record: %v", err)
 				return v.Err()
 			}
 			e.Cells = append(e.Cells, experiment.Cell{Levels: levels, Seed: seed, Clock: clock, Lab: []byte(text)})
@@ -330,7 +330,7 @@ func (v *resolver) cells() error {
 				continue
 			}
 			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
-				v.Fail(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
+				v.ReportFault(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
 				return v.Err()
 			}
 		}

@@ -19,7 +19,7 @@ func (v *resolver) measures() {
 	for i := range v.file.Measure {
 		name, f := &v.file.Measure[i].Name, &v.file.Measure[i].Value
 		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "bins", "min", "max", "sum", "mean", "median"}, *name) {
-			v.Fail(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
+			v.ReportFault(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
 		}
 		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
 		set((*center)(&m.Center), f.Seeds)
@@ -33,7 +33,7 @@ func (v *resolver) measures() {
 		v.e.Measures = append(v.e.Measures, m)
 	}
 	if len(v.file.Measure) == 0 {
-		v.Fail(&v.file.Measure, "write for example fct: {of: transfers, column: completion_p99_us}", "the experiment measures nothing")
+		v.ReportFault(&v.file.Measure, "write for example fct: {of: transfers, column: completion_p99_us}", "the experiment measures nothing")
 	}
 }
 
@@ -41,12 +41,12 @@ func (v *resolver) measures() {
 func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
 	for _, p := range []any{f.Of, f.Column, f.Stat, f.Average, f.Within, f.Target, f.Until, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
-			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
+			v.ReportFault(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
 		}
 	}
 	m.Expr = *f.Expr
 	if err := m.Compile(names); err != nil {
-		v.Fail(f.Expr, "the measures above it are "+suggest.List(names), "%v", firstLine(err))
+		v.ReportFault(f.Expr, "the measures above it are "+suggest.List(names), "%v", firstLine(err))
 	}
 }
 
@@ -59,7 +59,7 @@ func firstLine(err error) string {
 // measure resolves a measure that is a statistic of a table.
 func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	if f.Of == nil || f.Column == nil {
-		v.Fail(f, "write for example {of: transfers, column: completion_p99_us}, or an expression of other measures", "a measure needs of, the table, and column")
+		v.ReportFault(f, "write for example {of: transfers, column: completion_p99_us}, or an expression of other measures", "a measure needs of, the table, and column")
 		return
 	}
 	v.adoptColumns(f.Column, f.Where)
@@ -69,7 +69,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	}
 	if f.Average != nil {
 		if *f.Average <= 0 {
-			v.Fail(f.Average, "write for example average: 10ms", "the length of an interval must be above 0")
+			v.ReportFault(f.Average, "write for example average: 10ms", "the length of an interval must be above 0")
 		}
 		m.Average = f.Average.Seconds()
 	}
@@ -81,9 +81,9 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	}
 	switch {
 	case f.Per != nil && f.Over == nil:
-		v.Fail(f.Per, "write over: with the statistic of them, such as over: max", "per has no effect without over")
+		v.ReportFault(f.Per, "write over: with the statistic of them, such as over: max", "per has no effect without over")
 	case f.Per == nil && f.Over != nil:
-		v.Fail(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
+		v.ReportFault(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
 	case f.Per != nil:
 		m.Per = *f.Per
 		if m.OverTimed = v.timed(f.Over, f); m.OverTimed == nil {
@@ -93,7 +93,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	v.checkTimed(m, f)
 	v.checkTable(f.Of, f.Column, f.Where)
 	if err := v.try(m); err != nil {
-		v.Fail(f, "", "%v", err)
+		v.ReportFault(f, "", "%v", err)
 	}
 }
 
@@ -117,7 +117,7 @@ var formerColumns = map[string]string{
 // adoptColumn replaces the former name of a column by its name now. place is where the file has it.
 func (v *resolver) adoptColumn(place any, name *string) {
 	if now, ok := formerColumns[*name]; ok {
-		v.e.Warnings = append(v.e.Warnings, fmt.Sprintf("%s: the column %s is called %s now: its former name will be unknown in the next release", v.Where(place), *name, now))
+		v.e.Warnings = append(v.e.Warnings, fmt.Sprintf("%s: the column %s is called %s now: its former name will be unknown in the next release", v.PlaceText(place), *name, now))
 		*name = now
 	}
 }
@@ -137,21 +137,21 @@ func (v *resolver) adoptColumns(column *string, where yamlfile.Dict[yamlfile.One
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
 	t := v.empty(*of)
 	if names := v.tableNames(); !slices.Contains(names, *of) {
-		v.Fail(of, suggest.Hint(*of, "the tables are", names), "there is no table %q", *of)
+		v.ReportFault(of, suggest.Hint(*of, "the tables are", names), "there is no table %q", *of)
 		return
 	}
 	switch {
 	case *of == cell.QueueSeries && len(v.e.Record.Queues) == 0:
-		v.Fail(of, "write record: {every: 10us, queues: '*'}", "nothing records queues over time")
+		v.ReportFault(of, "write record: {every: 10us, queues: '*'}", "nothing records queues over time")
 	case *of == cell.FlowSeries && len(v.e.Record.Flows) == 0:
-		v.Fail(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
+		v.ReportFault(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
 	}
 	if t == nil {
 		return
 	}
 	check := func(place any, name string) {
 		if t.Column(name) == nil {
-			v.Fail(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
+			v.ReportFault(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
 		}
 	}
 	check(column, *column)
@@ -177,7 +177,7 @@ func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
 	set(&text, name)
 	s, err := table.ParseStatistic(text)
 	if err != nil {
-		v.Fail(name, "", "%v", err)
+		v.ReportFault(name, "", "%v", err)
 	}
 	return s
 }
@@ -200,9 +200,9 @@ func (v *resolver) checkTimed(m *experiment.Measure, f *measureFile) {
 	switch {
 	case m.OverTimed == nil:
 	case m.Timed != nil:
-		v.Fail(f.Over, "", "stat is a time already: over cannot be %s", *f.Over)
+		v.ReportFault(f.Over, "", "stat is a time already: over cannot be %s", *f.Over)
 	case m.Per != table.TimeColumn:
-		v.Fail(f.Over, "write per: "+table.TimeColumn, "over: %s is for the times of a table, but per is %s", *f.Over, m.Per)
+		v.ReportFault(f.Over, "write per: "+table.TimeColumn, "over: %s is for the times of a table, but per is %s", *f.Over, m.Per)
 	}
 	has := func(name string) bool {
 		return f.Stat != nil && *f.Stat == name || f.Over != nil && *f.Over == name
@@ -212,7 +212,7 @@ func (v *resolver) checkTimed(m *experiment.Measure, f *measureFile) {
 		name  string
 	}{{f.Within, table.Settled}, {f.Target, table.Settled}, {f.Until, table.Reached}} {
 		if k.place != nil && !has(k.name) {
-			v.Fail(k.place, "write stat: "+k.name, "this has no effect without stat: %s", k.name)
+			v.ReportFault(k.place, "write stat: "+k.name, "this has no effect without stat: %s", k.name)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (v *resolver) checkTimed(m *experiment.Measure, f *measureFile) {
 // reaching resolves a condition on the column, or on the statistic that over combines.
 func (v *resolver) reaching(name *string, f *measureFile) table.Timed {
 	if f.Until == nil {
-		v.Fail(name, "write for example until: <100KB", "%s needs until: the condition that ends the time", *name)
+		v.ReportFault(name, "write for example until: <100KB", "%s needs until: the condition that ends the time", *name)
 		return table.Reaching{}
 	}
 	column := *f.Column
@@ -231,7 +231,7 @@ func (v *resolver) reaching(name *string, f *measureFile) table.Timed {
 	}
 	b, err := table.ParseBounds(column, string(*f.Until))
 	if err != nil {
-		v.Fail(f.Until, "write for example <100KB, >=10us or 10KB..1MB", "%v", err)
+		v.ReportFault(f.Until, "write for example <100KB, >=10us or 10KB..1MB", "%v", err)
 	}
 	return table.Reaching{Until: b, Text: string(*f.Until)}
 }
@@ -246,9 +246,9 @@ func (v *resolver) settling(f *measureFile) table.Timed {
 		x, err := table.Parse(column, string(*text))
 		switch *to = x; {
 		case err != nil:
-			v.Fail(text, hint, "%v", err)
+			v.ReportFault(text, hint, "%v", err)
 		case !ok(x):
-			v.Fail(text, hint, "%s is out of range", *text)
+			v.ReportFault(text, hint, "%s is out of range", *text)
 		}
 	}
 	parse(&s.Within, "within_share", f.Within, func(x float64) bool { return x > 0 && x < 1 }, "write a share of the target, such as 10%")
@@ -263,18 +263,18 @@ func (v *resolver) edges(f *byForm) (edges []float64) {
 		if text := string(f.edges[i]); text != "inf" {
 			var err error
 			if x, err = table.Parse(f.column, text); err != nil {
-				v.Fail(&f.edges[i], "", "%v", err)
+				v.ReportFault(&f.edges[i], "", "%v", err)
 				return nil
 			}
 		}
 		if i > 0 && x <= edges[i-1] {
-			v.Fail(&f.edges[i], "", "the edges of bins must ascend, but %s is not above the one before it", f.edges[i])
+			v.ReportFault(&f.edges[i], "", "the edges of bins must ascend, but %s is not above the one before it", f.edges[i])
 			return nil
 		}
 		edges = append(edges, x)
 	}
 	if len(edges) == 1 {
-		v.Fail(&f.edges[0], "write at least two, such as [0, inf]", "one edge does not make a bin")
+		v.ReportFault(&f.edges[0], "write at least two, such as [0, inf]", "one edge does not make a bin")
 		return nil
 	}
 	return edges
@@ -285,7 +285,7 @@ func (v *resolver) plots() {
 	for i := range v.file.Plot {
 		name, f := &v.file.Plot[i].Name, &v.file.Plot[i].Value
 		if !namePattern.MatchString(*name) {
-			v.Fail(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
+			v.ReportFault(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
 		}
 		v.adoptColumns(f.Column, f.Where)
 		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filter(f.Where), LogX: f.LogX, LogY: f.LogY}
@@ -312,42 +312,42 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 		needed := slices.Contains(plotNeeds[p.Kind], key.name)
 		switch {
 		case needed && key.text == nil:
-			v.Fail(f, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "the picture lacks %s", key.name)
+			v.ReportFault(f, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "the picture lacks %s", key.name)
 			return
 		case !needed && key.text != nil:
-			v.Fail(key.text, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "%s has no effect on a %s", key.name, p.Kind)
+			v.ReportFault(key.text, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "%s has no effect on a %s", key.name, p.Kind)
 			return
 		}
 	}
 	for _, name := range []*string{f.X, f.Y, f.Panels} {
 		if name != nil && v.e.Factor(*name) < 0 {
-			v.Fail(name, suggest.Hint(*name, "the factors are", v.factorNames()), "there is no factor %q", *name)
+			v.ReportFault(name, suggest.Hint(*name, "the factors are", v.factorNames()), "there is no factor %q", *name)
 		}
 	}
 	if f.Measure != nil {
 		m := v.e.Measure(*f.Measure)
 		switch {
 		case m == nil:
-			v.Fail(f.Measure, suggest.Hint(*f.Measure, "the measures are", v.measureNames()), "there is no measure %q", *f.Measure)
+			v.ReportFault(f.Measure, suggest.Hint(*f.Measure, "the measures are", v.measureNames()), "there is no measure %q", *f.Measure)
 		case p.Kind == experiment.Bins && m.By == "" && m.Expr == "":
-			v.Fail(f.Measure, "give the measure by:", "%s has no bins", *f.Measure)
+			v.ReportFault(f.Measure, "give the measure by:", "%s has no bins", *f.Measure)
 		case p.Kind != experiment.Bins && m.By != "":
-			v.Fail(f.Measure, "draw it as bins", "%s has bins", *f.Measure)
+			v.ReportFault(f.Measure, "draw it as bins", "%s has bins", *f.Measure)
 		}
 	}
 	if f.Of != nil && f.Column != nil {
 		v.checkTable(f.Of, f.Column, f.Where)
 		if t := v.empty(*f.Of); p.Kind == experiment.Time && t != nil && t.Column("time_s") == nil {
-			v.Fail(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
+			v.ReportFault(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
 		}
 		if t := v.empty(*f.Of); f.Split != nil && t != nil {
 			switch c := t.Column(*f.Split); {
 			case c == nil && v.e.Factor(*f.Split) >= 0:
-				v.Fail(f.Split, "leave it out: each level of a factor other than panels has its own line", "split needs a column of the table %s, but %s is a factor", *f.Of, *f.Split)
+				v.ReportFault(f.Split, "leave it out: each level of a factor other than panels has its own line", "split needs a column of the table %s, but %s is a factor", *f.Of, *f.Split)
 			case c == nil:
-				v.Fail(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
+				v.ReportFault(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
 			case !c.IsText():
-				v.Fail(f.Split, "split by a column of texts", "%s of table %s is numbers", *f.Split, *f.Of)
+				v.ReportFault(f.Split, "split by a column of texts", "%s of table %s is numbers", *f.Split, *f.Of)
 			}
 		}
 	}
@@ -366,13 +366,13 @@ func (v *resolver) paper() {
 		f := &v.file.Paper[i]
 		m := v.e.Measure(f.Measure)
 		if m == nil {
-			v.Fail(&f.Measure, suggest.Hint(f.Measure, "the measures are", v.measureNames()), "there is no measure %q", f.Measure)
+			v.ReportFault(&f.Measure, suggest.Hint(f.Measure, "the measures are", v.measureNames()), "there is no measure %q", f.Measure)
 			continue
 		}
 		p := experiment.PaperValue{Measure: f.Measure, Source: f.Source, Origin: experiment.Origin(f.Origin)}
 		var err error
 		if p.Value, err = table.Parse(m.Unit(), string(f.Value)); err != nil {
-			v.Fail(&f.Value, "", "value: %v", err)
+			v.ReportFault(&f.Value, "", "value: %v", err)
 		}
 		ok := true
 		for k := range f.At {
@@ -385,11 +385,11 @@ func (v *resolver) paper() {
 			n := v.e.Factor(name)
 			switch {
 			case n < 0:
-				v.Fail(&f.At[k].Name, suggest.Hint(name, "the factors are", v.factorNames()), "there is no factor %q", name)
+				v.ReportFault(&f.At[k].Name, suggest.Hint(name, "the factors are", v.factorNames()), "there is no factor %q", name)
 			case v.e.Factors[n].Level(level) < 0 && v.options.Quick:
 				ok = false // the quick form leaves out this level
 			case v.e.Factors[n].Level(level) < 0:
-				v.Fail(&f.At[k].Value, suggest.Hint(level, "its levels are", v.e.Factors[n].Levels), "%s has no level %q", name, level)
+				v.ReportFault(&f.At[k].Value, suggest.Hint(level, "its levels are", v.e.Factors[n].Levels), "%s has no level %q", name, level)
 			}
 			if p.At == nil {
 				p.At = map[string]string{}
@@ -405,7 +405,7 @@ func (v *resolver) paper() {
 // checkBin checks the name of a bin of a measure whose bins are known.
 func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
 	if m.By == "" && m.Expr == "" {
-		v.Fail(place, "", "%s has no bins", m.Name)
+		v.ReportFault(place, "", "%s has no bins", m.Name)
 		return false
 	}
 	var names []string
@@ -413,7 +413,7 @@ func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
 		names = append(names, experiment.BinName(m.By, m.Edges, i))
 	}
 	if names != nil && !slices.Contains(names, bin) {
-		v.Fail(place, suggest.Hint(bin, "its bins are", names), "%s has no bin %q", m.Name, bin)
+		v.ReportFault(place, suggest.Hint(bin, "its bins are", names), "%s has no bin %q", m.Name, bin)
 		return false
 	}
 	return true
@@ -428,7 +428,7 @@ func (v *resolver) resolveExpectations() {
 	for i := range list {
 		x, err := v.e.NewExpectation(list[i])
 		if err != nil {
-			v.Fail(&list[i], "", "%s", firstLine(err))
+			v.ReportFault(&list[i], "", "%s", firstLine(err))
 		}
 		v.e.Expect = append(v.e.Expect, x)
 	}

@@ -36,7 +36,7 @@ func (v *resolver) clocks() {
 	for i := range list {
 		c := experiment.Clock(list[i])
 		if e.HasClock(c) {
-			v.Fail(&list[i], "", "duplicate clock %s", c)
+			v.ReportFault(&list[i], "", "duplicate clock %s", c)
 		}
 		e.Clocks = append(e.Clocks, c)
 	}
@@ -66,8 +66,8 @@ func (v *resolver) hasWall() bool { return slices.Contains(v.file.Clock, clock(e
 func (v *resolver) programs() {
 	f := &v.file
 	if !v.hasWall() {
-		if p := v.Some(&f.Programs, f.Workload, f.Repeat, f.Late); p != nil {
-			v.Fail(p, "write clock: wall, or clock: [wall, virtual] to compare them with the lab's modelled traffic", "real programs need the wall clock, and this experiment runs in virtual time")
+		if p := v.FirstSet(&f.Programs, f.Workload, f.Repeat, f.Late); p != nil {
+			v.ReportFault(p, "write clock: wall, or clock: [wall, virtual] to compare them with the lab's modelled traffic", "real programs need the wall clock, and this experiment runs in virtual time")
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (v *resolver) programs() {
 	set(&r.Workload, f.Workload)
 	if f.Repeat != nil {
 		if r.Tries = *f.Repeat; r.Tries < 1 || r.Tries > maxTries {
-			v.Fail(f.Repeat, "write 1 for no repetition", "repeat must be 1 to %d, not %d", maxTries, r.Tries)
+			v.ReportFault(f.Repeat, "write 1 for no repetition", "repeat must be 1 to %d, not %d", maxTries, r.Tries)
 		}
 	}
 	r.KeepLate = f.Late != nil && *f.Late == "keep"
@@ -83,13 +83,13 @@ func (v *resolver) programs() {
 	for i := range f.Programs {
 		p := v.program(&f.Programs[i])
 		if slices.ContainsFunc(r.Programs, func(o experiment.Program) bool { return o.Name == p.Name }) {
-			v.Fail(&f.Programs[i].Name, "", "duplicate program %q", p.Name)
+			v.ReportFault(&f.Programs[i].Name, "", "duplicate program %q", p.Name)
 		}
 		r.Programs = append(r.Programs, p)
 		ends = ends || !p.Server
 	}
 	if !ends {
-		v.Fail(v.Some(&f.Programs, &f.Clock), "a run ends when all programs except servers have ended: write for example programs: [{name: ping, host: h1, command: ping -c 10 h2, read: ping}]", "nothing ends a run in wall-clock time")
+		v.ReportFault(v.FirstSet(&f.Programs, &f.Clock), "a run ends when all programs except servers have ended: write for example programs: [{name: ping, host: h1, command: ping -c 10 h2, read: ping}]", "nothing ends a run in wall-clock time")
 	}
 	if v.Err() != nil {
 		return
@@ -97,7 +97,7 @@ func (v *resolver) programs() {
 	v.e.Real = r
 	var err error
 	if v.tables, err = cell.Programs(r); err != nil {
-		v.Fail(&f.Programs, "give each its own table, with table:", "%v", err)
+		v.ReportFault(&f.Programs, "give each its own table, with table:", "%v", err)
 	}
 }
 
@@ -105,24 +105,24 @@ func (v *resolver) programs() {
 func (v *resolver) program(f *programFile) experiment.Program {
 	p := experiment.Program{Name: f.Name, Host: f.Host, Command: f.Command, Server: f.Server, Dilated: f.Dilated, Limit: defaultLimit, Ready: plan.Ready{Within: defaultWithin}}
 	if !namePattern.MatchString(p.Name) {
-		v.Fail(&f.Name, "at most 64 letters, digits, _ . -", "%q cannot be a program's name", p.Name)
+		v.ReportFault(&f.Name, "at most 64 letters, digits, _ . -", "%q cannot be a program's name", p.Name)
 	}
 	if strings.TrimSpace(p.Command) == "" || strings.ContainsRune(p.Command, 0) {
-		v.Fail(&f.Command, "write for example command: iperf3 -c h2 -J", "the program %s has no command", p.Name)
+		v.ReportFault(&f.Command, "write for example command: iperf3 -c h2 -J", "the program %s has no command", p.Name)
 	}
 	set(&p.At, f.At)
 	if p.At < 0 {
-		v.Fail(f.At, "write a time from when the lab is up, such as 1s", "%s starts before the lab", p.Name)
+		v.ReportFault(f.At, "write a time from when the lab is up, such as 1s", "%s starts before the lab", p.Name)
 	}
 	if f.Ready != nil {
-		p.Ready = resolve.Ready(v.Reader, f.Ready)
+		p.Ready = resolve.ResolveReady(v.Reader, f.Ready)
 	}
 	set(&p.Limit, f.Limit)
 	switch {
 	case f.Limit != nil && p.Server:
-		v.Fail(f.Limit, "leave it out", "a limit has no effect on a server, which ends when the others have ended")
+		v.ReportFault(f.Limit, "leave it out", "a limit has no effect on a server, which ends when the others have ended")
 	case p.Limit <= 0:
-		v.Fail(f.Limit, "write a time such as 60s", "%s has no time to run", p.Name)
+		v.ReportFault(f.Limit, "write a time such as 60s", "%s has no time to run", p.Name)
 	}
 	if p.Server {
 		p.Limit = 0
@@ -142,7 +142,7 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 	p.Read.Expr, p.Read.Table = f.Regexp, p.Name
 	set(&p.Read.Table, f.Table)
 	if !namePattern.MatchString(p.Read.Table) {
-		v.Fail(f.Table, "at most 64 letters, digits, _ . -", "%q cannot be a table's name", p.Read.Table)
+		v.ReportFault(f.Table, "at most 64 letters, digits, _ . -", "%q cannot be a table's name", p.Read.Table)
 	}
 	taken := append(cell.TableNames(), experiment.LatenessTable, output.Iperf3, output.Iperf3Intervals, output.Ping, output.Perftest, output.Wrk, output.Memaslap)
 	if slices.Contains(taken, p.Read.Table) {
@@ -150,10 +150,10 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 		if f.Table != nil {
 			place = f.Table
 		}
-		v.Fail(place, "write table: with another name", "there is already a table %q with other columns", p.Read.Table)
+		v.ReportFault(place, "write table: with another name", "there is already a table %q with other columns", p.Read.Table)
 	}
 	if _, err := output.Empty([]experiment.Program{*p}); err != nil {
-		v.Fail(&f.Regexp, "", "%v", err)
+		v.ReportFault(&f.Regexp, "", "%v", err)
 	}
 }
 
@@ -171,12 +171,12 @@ func (v *resolver) checkHosts(p *plan.Plan) {
 		switch {
 		case slices.Contains(hosts, f.Host):
 			if f.Dilated && p.Nodes[n].VM != nil {
-				v.Fail(&f.Host, "leave dilated out", "%s is a virtual machine, which has its own clock", f.Host)
+				v.ReportFault(&f.Host, "leave dilated out", "%s is a virtual machine, which has its own clock", f.Host)
 			}
 		case n >= 0 && p.Nodes[n].Kind == plan.Host:
-			v.Fail(&f.Host, "give it attach: tap", "the host %s has no device, so no program can run there", f.Host)
+			v.ReportFault(&f.Host, "give it attach: tap", "the host %s has no device, so no program can run there", f.Host)
 		default:
-			v.Fail(&f.Host, suggest.Hint(f.Host, "the hosts are", hosts), "there is no host %q", f.Host)
+			v.ReportFault(&f.Host, suggest.Hint(f.Host, "the hosts are", hosts), "there is no host %q", f.Host)
 		}
 	}
 }

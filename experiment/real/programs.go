@@ -38,8 +38,8 @@ type member struct {
 	toldToEnd chan struct{} // closed when it has been told to end
 }
 
-// most is how much a program may write to its standard output.
-const most = 256 << 20
+// maxOutput is how much a program may write to its standard output.
+const maxOutput = 256 << 20
 
 // buffer keeps the output of a program.
 type buffer struct {
@@ -52,7 +52,7 @@ type buffer struct {
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.full = b.full || b.text.Len()+len(p) > most; !b.full {
+	if b.full = b.full || b.text.Len()+len(p) > maxOutput; !b.full {
 		b.text.Write(p)
 	}
 	return len(p), nil
@@ -63,7 +63,7 @@ func (b *buffer) all() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
-		return nil, fmt.Errorf("it printed more than %v", units.Bytes(most))
+		return nil, fmt.Errorf("it printed more than %v", units.Bytes(maxOutput))
 	}
 	return bytes.Clone(b.text.Bytes()), nil
 }
@@ -199,13 +199,13 @@ func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
 
 // fail returns an error of the program with the end of its output.
 func (m *member) fail(what string) error {
-	return fmt.Errorf("program %s: %w", m.Name, m.process.Explain(what))
+	return fmt.Errorf("program %s: %w", m.Name, m.process.ExplainEnd(what))
 }
 
 // How long a program may take to end after each signal, and to finish its output.
 const (
-	endPatience   = 5 * time.Second
-	quietPatience = 2 * time.Second
+	endTimeout   = 5 * time.Second
+	quietTimeout = 2 * time.Second
 )
 
 // end stops a server: first as Ctrl-C does, upon which most print their summary, then with
@@ -217,7 +217,7 @@ func (m *member) end() {
 		select {
 		case <-m.process.Over():
 			return
-		case <-time.After(endPatience):
+		case <-time.After(endTimeout):
 		}
 	}
 }
@@ -226,8 +226,8 @@ func (m *member) end() {
 // open.
 func (m *member) quiet() {
 	select {
-	case <-m.process.Quiet():
-	case <-time.After(quietPatience):
+	case <-m.process.OutputEnded():
+	case <-time.After(quietTimeout):
 	}
 }
 

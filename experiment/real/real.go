@@ -33,7 +33,7 @@ func LabName(j *experiment.Job) string {
 
 // Sweep removes what is left of cells whose processes were killed.
 func Sweep() error {
-	labs, err := netnslab.List()
+	labs, err := netnslab.ListLabs()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func Sweep() error {
 			continue
 		}
 		// Another process may have been faster.
-		if err := netnslab.Sweep(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) && !errors.Is(err, netnslab.ErrRunning) {
+		if err := netnslab.SweepLab(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) && !errors.Is(err, netnslab.ErrRunning) {
 			errs = append(errs, err)
 		}
 	}

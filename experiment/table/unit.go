@@ -84,16 +84,16 @@ func Format(column string, x float64, digits int) string {
 		if x == 0 {
 			return "0s"
 		}
-		return units.Brief(x, digits, units.InSeconds)
+		return units.FormatBrief(x, digits, units.InSeconds)
 	case Bytes:
-		return units.Brief(x, digits, units.InBytes)
+		return units.FormatBrief(x, digits, units.InBytes)
 	case BitsPerSecond:
-		return units.Brief(x, digits, units.InBitsPerSecond)
+		return units.FormatBrief(x, digits, units.InBitsPerSecond)
 	case Share:
-		return units.Percent(x, digits)
+		return units.FormatPercent(x, digits)
 	}
 	if math.Abs(x) >= math.Pow10(digits) {
 		return strconv.FormatFloat(x, 'f', 0, 64) // an integer has no more digits
 	}
-	return units.Digits(x, digits)
+	return units.FormatDigits(x, digits)
 }

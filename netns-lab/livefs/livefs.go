@@ -27,21 +27,21 @@ const Device = "/dev/fuse"
 // ErrUnavailable means that the machine does not let the caller create such file systems.
 var ErrUnavailable = errors.New("no FUSE")
 
-// Mount makes a file system that is not attached to a directory yet: mount is for
-// move_mount(2), device for Serve. It needs access to Device, the right to mount, and Linux
+// MountFS makes a file system that is not attached to a directory yet: mount is for
+// move_mount(2), device for ServeFiles. It needs access to Device, the right to mount, and Linux
 // 5.2; otherwise it returns ErrUnavailable.
-func Mount(name string) (mount, device int, err error) {
+func MountFS(name string) (mount, device int, err error) {
 	if device, err = unix.Open(Device, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
 		return -1, -1, fmt.Errorf("%w: open %s: %w", ErrUnavailable, Device, err)
 	}
-	if mount, err = attach(name, device); err != nil {
+	if mount, err = attachMount(name, device); err != nil {
 		unix.Close(device)
 		return -1, -1, fmt.Errorf("%w: make a file system: %w", ErrUnavailable, err)
 	}
 	return mount, device, nil
 }
 
-func attach(name string, device int) (mount int, err error) {
+func attachMount(name string, device int) (mount int, err error) {
 	c, err := unix.Fsopen("fuse", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
@@ -79,22 +79,22 @@ type FS struct {
 	done   chan struct{}
 }
 
-// Serve serves files to all users of the mount returned by Mount, until Close or until it is no
+// ServeFiles serves files to all users of the mount returned by MountFS, until Close or until it is no
 // longer mounted anywhere. It takes over device.
-func Serve(device int, files Files) *FS {
+func ServeFiles(device int, files Files) *FS {
 	long := time.Hour // files are never added or removed
 	raw := fs.NewNodeFS(&root{files: files}, &fs.Options{EntryTimeout: &long, AttrTimeout: &long, NegativeTimeout: &long, RootStableAttr: &fs.StableAttr{Ino: 1}})
 	// Requests that are not supported are refused, which needs no log.
 	quiet := log.New(io.Discard, "", 0)
 	f := &FS{device: os.NewFile(uintptr(device), Device), done: make(chan struct{})}
-	go f.serve(fuse.NewProtocolServer(raw, &fuse.MountOptions{MaxWrite: pageSize, Logger: quiet, DisableXAttrs: true}))
+	go f.serveProtocol(fuse.NewProtocolServer(raw, &fuse.MountOptions{MaxWrite: pageSize, Logger: quiet, DisableXAttrs: true}))
 	return f
 }
 
 // buffers hold a request and its answer: the kernel requires more room than these need.
 var buffers = sync.Pool{New: func() any { return &[2][]byte{make([]byte, 64<<10), make([]byte, 256<<10)} }}
 
-func (f *FS) serve(s *fuse.ProtocolServer) {
+func (f *FS) serveProtocol(s *fuse.ProtocolServer) {
 	defer close(f.done)
 	defer f.device.Close()
 	c, err := f.device.SyscallConn()

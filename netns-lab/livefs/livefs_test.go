@@ -18,7 +18,7 @@ func mounted(t *testing.T, files Files) (dir string, f *FS) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: this test mounts a file system and needs root")
 	}
-	mount, device, err := Mount("weft-test")
+	mount, device, err := MountFS("weft-test")
 	if errors.Is(err, ErrUnavailable) {
 		t.Skipf("SKIPPED: this test needs FUSE: %v", err)
 	}
@@ -26,7 +26,7 @@ func mounted(t *testing.T, files Files) (dir string, f *FS) {
 		t.Fatal(err)
 	}
 	defer unix.Close(mount)
-	f = Serve(device, files)
+	f = ServeFiles(device, files)
 	dir = t.TempDir()
 	if err := unix.MoveMount(mount, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		t.Fatal(err)

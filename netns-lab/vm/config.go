@@ -114,9 +114,9 @@ type Host struct {
 	Address netip.Addr
 }
 
-// text writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting, in
+// formatSetup writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting, in
 // the order in which they must be applied.
-func (s *Setup) text(name string, nics []NIC) string {
+func (s *Setup) formatSetup(name string, nics []NIC) string {
 	var b strings.Builder
 	line := func(words ...string) { fmt.Fprintln(&b, strings.Join(words, " ")) }
 	line("hostname", name)
@@ -189,9 +189,9 @@ const imageAppend = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable no
 // ownAppend precedes Append on the command line of kernels that are not weft's.
 const ownAppend = "console=ttyS0"
 
-// arguments returns QEMU's arguments. Sockets are given as descriptors in the new
+// qemuArguments returns QEMU's arguments. Sockets are given as descriptors in the new
 // process: monitor and agent, then the NICs.
-func (c *Config) arguments(accel Accel, monitor, port int, nics []int, setup string) []string {
+func (c *Config) qemuArguments(accel Accel, monitor, port int, nics []int, setup string) []string {
 	escape := func(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 	a := []string{
 		"-name", "guest=" + escape(c.Name), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",

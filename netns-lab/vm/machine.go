@@ -53,7 +53,7 @@ type Machine struct {
 	err  error         // why
 }
 
-// Start starts a machine. It boots in the background: see Await.
+// Start starts a machine. It boots in the background: see AwaitUp.
 func Start(c Config, starter Starter) (*Machine, error) {
 	if c.Console == "" {
 		c.Console = ConsoleLog(c.Dir)
@@ -63,18 +63,18 @@ func Start(c Config, starter Starter) (*Machine, error) {
 		m.accel = TCG
 	}
 	only := m.accel != Auto // it is not started again, so the sockets are no longer needed
-	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.text(c.Name, c.NICs)), 0o600); err != nil {
+	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.formatSetup(c.Name, c.NICs)), 0o600); err != nil {
 		m.closeNICs()
 		return nil, err
 	}
-	ended, err := m.launch()
+	ended, err := m.startQEMU()
 	if err != nil || only {
 		m.closeNICs()
 	}
 	if err != nil {
 		return nil, err
 	}
-	go m.attend(ended)
+	go m.handleEnd(ended)
 	return m, nil
 }
 
@@ -109,8 +109,8 @@ func (m *Machine) closeNICs() {
 	}
 }
 
-// launch starts QEMU.
-func (m *Machine) launch() (ended <-chan error, err error) {
+// startQEMU starts QEMU.
+func (m *Machine) startQEMU() (ended <-chan error, err error) {
 	path, err := FindQEMU()
 	if err != nil {
 		return nil, err
@@ -120,12 +120,12 @@ func (m *Machine) launch() (ended <-chan error, err error) {
 		return nil, err
 	}
 	defer log.Close()
-	control, itsControl, err := streams()
+	control, itsControl, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer itsControl.Close()
-	port, itsPort, err := streams()
+	port, itsPort, err := socketPair()
 	if err != nil {
 		control.Close()
 		return nil, err
@@ -143,7 +143,7 @@ func (m *Machine) launch() (ended <-chan error, err error) {
 		nics = append(nics, first+len(c.ExtraFiles))
 		c.ExtraFiles = append(c.ExtraFiles, n.Socket)
 	}
-	c.Args = append([]string{program}, m.config.arguments(accel, first, first+1, nics, m.setupPath())...)
+	c.Args = append([]string{program}, m.config.qemuArguments(accel, first, first+1, nics, m.setupPath())...)
 	if ended, err = m.starter(c); err != nil {
 		control.Close()
 		port.Close()
@@ -153,12 +153,12 @@ func (m *Machine) launch() (ended <-chan error, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.process, m.link = c.Process, link
-	m.monitor = newMonitor(control, func(event string) { m.event(link, event) })
+	m.monitor = newMonitor(control, func(event string) { m.handleEvent(link, event) })
 	return ended, nil
 }
 
-// streams makes a pair of connected sockets, one of them to be inherited.
-func streams() (ours net.Conn, its *os.File, err error) {
+// socketPair makes a pair of connected sockets, one of them to be inherited.
+func socketPair() (ours net.Conn, its *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
@@ -172,11 +172,11 @@ func streams() (ours net.Conn, its *os.File, err error) {
 	return ours, its, err
 }
 
-// event handles QEMU's events.
-func (m *Machine) event(link *agent.Link, name string) {
+// handleEvent handles QEMU's events.
+func (m *Machine) handleEvent(link *agent.Link, name string) {
 	switch name {
 	case "RESET":
-		link.Restart()
+		link.RestartLink()
 	case "STOP": // only KVM stops it, after a failure
 		m.mu.Lock()
 		failed := !m.up
@@ -188,9 +188,9 @@ func (m *Machine) event(link *agent.Link, name string) {
 	}
 }
 
-// attend handles the end of the machine: under Auto, a guest that did not come up
+// handleEnd handles the end of the machine: under Auto, a guest that did not come up
 // with KVM is started again without it.
-func (m *Machine) attend(ended <-chan error) {
+func (m *Machine) handleEnd(ended <-chan error) {
 	err := <-ended
 	m.mu.Lock()
 	again := m.accel == Auto && !m.up
@@ -204,19 +204,19 @@ func (m *Machine) attend(ended <-chan error) {
 	<-link.Over() // so that the machine's end is seen after the agent's
 	monitor.conn.Close()
 	if again {
-		if ended, err = m.launch(); err == nil {
+		if ended, err = m.startQEMU(); err == nil {
 			m.closeNICs()
-			m.attend(ended)
+			m.handleEnd(ended)
 			return
 		}
 	}
 	m.closeNICs()
-	m.err = m.explain(err)
+	m.err = m.explainEnd(err)
 	close(m.over)
 }
 
-// explain says how QEMU ended, with its own messages if there are any.
-func (m *Machine) explain(err error) error {
+// explainEnd says how QEMU ended, with its own messages if there are any.
+func (m *Machine) explainEnd(err error) error {
 	said := lastLines(m.logPath(), 3)
 	switch {
 	case err == nil && said == "":
@@ -267,8 +267,8 @@ func (e *NotReady) Error() string {
 	return fmt.Sprintf("%s did not start: %s; the end of its console:\n    %s", e.Name, e.Why, strings.ReplaceAll(e.Said, "\n", "\n    "))
 }
 
-// Await waits until the machine is up. The error is a NotReady or the error of ctx.
-func (m *Machine) Await(ctx context.Context) error {
+// AwaitUp waits until the machine is up. The error is a NotReady or the error of ctx.
+func (m *Machine) AwaitUp(ctx context.Context) error {
 	limit := time.NewTimer(m.config.Limit)
 	defer limit.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -311,7 +311,7 @@ func (m *Machine) isReady(console *follower) bool {
 	case ReadyAgent:
 		return m.Link().IsReady()
 	}
-	return console.has(m.config.Console, m.config.Ready)
+	return console.hasAppeared(m.config.Console, m.config.Ready)
 }
 
 // follower looks for a text in a growing file.
@@ -320,8 +320,8 @@ type follower struct {
 	waits []byte
 }
 
-// has reports whether text has appeared.
-func (f *follower) has(path, text string) bool {
+// hasAppeared reports whether text has appeared.
+func (f *follower) hasAppeared(path, text string) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
@@ -368,12 +368,12 @@ func (m *Machine) SetCarrier(nic int, up bool) error {
 	m.mu.Lock()
 	monitor := m.monitor
 	m.mu.Unlock()
-	return monitor.do("set_link", map[string]any{"name": fmt.Sprintf("nic%d-dev", nic), "up": up})
+	return monitor.executeCommand("set_link", map[string]any{"name": fmt.Sprintf("nic%d-dev", nic), "up": up})
 }
 
 // Stop ends the machine. If it may write to its disk, it is first asked to power off,
 // through its agent or else by its power button, and given patience to do so.
-func (m *Machine) Stop(patience time.Duration) {
+func (m *Machine) Stop(timeout time.Duration) {
 	m.mu.Lock()
 	m.up = true // it must not be started again
 	monitor, process, link := m.monitor, m.process, m.link
@@ -382,7 +382,7 @@ func (m *Machine) Stop(patience time.Duration) {
 		select {
 		case <-m.over:
 			return
-		case <-time.After(patience):
+		case <-time.After(timeout):
 		}
 	}
 	// SIGTERM makes QEMU flush its disks.
@@ -398,14 +398,14 @@ func (m *Machine) Stop(patience time.Duration) {
 // powerOff asks a guest to power off.
 func powerOff(link *agent.Link, monitor *monitor) error {
 	if !link.IsReady() {
-		return monitor.do("system_powerdown", nil)
+		return monitor.executeCommand("system_powerdown", nil)
 	}
 	ours, its := net.Pipe()
-	go link.Relay(its)
+	go link.RelaySession(its)
 	// The guest may power off before it can answer.
 	r, err := agent.Run(ours, agent.Command{Argv: []string{"sh", "-c", "sync; poweroff"}})
 	if err == nil && r.Code != 0 {
-		return monitor.do("system_powerdown", nil)
+		return monitor.executeCommand("system_powerdown", nil)
 	}
 	return nil
 }

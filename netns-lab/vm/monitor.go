@@ -36,12 +36,12 @@ type command struct {
 // newMonitor takes over the connection to a QEMU. Commands may be sent at once.
 func newMonitor(conn net.Conn, event func(string)) *monitor {
 	m := &monitor{conn: conn, encoder: json.NewEncoder(conn), event: event, answers: make(chan answer, 1), over: make(chan struct{})}
-	go m.read()
-	go func() { _ = m.do("qmp_capabilities", nil) }() // the first command, or the others are refused
+	go m.readReplies()
+	go func() { _ = m.executeCommand("qmp_capabilities", nil) }() // the first command, or the others are refused
 	return m
 }
 
-func (m *monitor) read() {
+func (m *monitor) readReplies() {
 	defer close(m.over)
 	d := json.NewDecoder(m.conn)
 	for {
@@ -62,8 +62,8 @@ func (m *monitor) read() {
 // errMonitor means that QEMU no longer answers.
 var errMonitor = errors.New("QEMU has exited")
 
-// do executes a command.
-func (m *monitor) do(name string, arguments any) error {
+// executeCommand executes a command.
+func (m *monitor) executeCommand(name string, arguments any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.encoder.Encode(command{name, arguments}); err != nil {

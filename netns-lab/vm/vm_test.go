@@ -40,7 +40,7 @@ func TestSetup_IsALineForEachSetting(t *testing.T) {
 		Sysctls:   []Sysctl{{"net.ipv4.tcp_rmem", "4096 131072 6291456"}},
 		Hosts:     []Host{{"h1", addr("10.0.0.2")}},
 	}
-	got := strings.Split(strings.TrimSpace(s.text("v1", nics())), "\n")
+	got := strings.Split(strings.TrimSpace(s.formatSetup("v1", nics())), "\n")
 	// Ignore kernel settings that every guest gets.
 	got = slices.DeleteFunc(got, func(l string) bool { return strings.HasPrefix(l, "sysctl net/ipv6/") })
 	want := []string{
@@ -93,7 +93,7 @@ func TestArguments_FollowWhatIsBooted(t *testing.T) {
 			[]string{"snapshot", "-kernel", "-append", "-initrd"},
 		},
 	} {
-		got := strings.Join(c.config.arguments(c.accel, 3, 4, []int{5, 6}, "/s"), " ")
+		got := strings.Join(c.config.qemuArguments(c.accel, 3, 4, []int{5, 6}, "/s"), " ")
 		for _, w := range c.has {
 			if !strings.Contains(got, w) {
 				t.Errorf("%s: no %q in %s", name, w, got)
@@ -121,7 +121,7 @@ func TestFollower_FindsATextHoweverItsFileGrows(t *testing.T) {
 			if err := os.WriteFile(path, []byte(so), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			found, want := f.has(path, text), strings.Contains(so, text)
+			found, want := f.hasAppeared(path, text), strings.Contains(so, text)
 			if found != want {
 				t.Fatalf("%q in %q: %v", text, so, found)
 			}
@@ -170,16 +170,16 @@ func TestMonitor_PassesOnAnswersAndEvents(t *testing.T) {
 			}
 		}
 	}()
-	if err := m.do("system_powerdown", nil); err != nil {
+	if err := m.executeCommand("system_powerdown", nil); err != nil {
 		t.Error(err)
 	}
-	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refused set_link: Device 'x' not found" {
+	if err := m.executeCommand("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refused set_link: Device 'x' not found" {
 		t.Errorf("%v", err)
 	}
 	if e := <-events; e != "RESET" {
 		t.Errorf("the event %q", e)
 	}
-	if err := m.do("quit", nil); !errors.Is(err, errMonitor) {
+	if err := m.executeCommand("quit", nil); !errors.Is(err, errMonitor) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -218,7 +218,7 @@ func TestAuto_FallsBackToTCG(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = m.Await(t.Context())
+		err = m.AwaitUp(t.Context())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%v: %v", accel, err)
 		}

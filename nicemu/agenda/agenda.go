@@ -18,25 +18,25 @@ type Task[O any] struct {
 	index int32      // in the agenda plus 1; 0 if it is not there
 }
 
-// Want returns when the task has work; units.Never if it has none.
-func (k *Task[O]) Want() units.Time { return k.want }
+// WantedTime returns when the task has work; units.Never if it has none.
+func (k *Task[O]) WantedTime() units.Time { return k.want }
 
-// Entered reports whether the task is in the agenda.
-func (k *Task[O]) Entered() bool { return k.index > 0 }
+// IsEntered reports whether the task is in the agenda.
+func (k *Task[O]) IsEntered() bool { return k.index > 0 }
 
 // Agenda is a heap of tasks by time. Moving a deadline later costs nothing: the task is woken at
 // its old time and sets the new one then. The zero Agenda is empty.
 type Agenda[O any] struct {
-	heap []*Task[O]
-	live int // tasks that have work
-	born uint32
+	heap     []*Task[O]
+	live     int // tasks that have work
+	enrolled uint32
 }
 
-// Enrol gives a task its owner and its age. Of tasks that are due at the same time, the
+// EnrolTask gives a task its owner and its age. Of tasks that are due at the same time, the
 // one enrolled first comes first.
-func (a *Agenda[O]) Enrol(t *Task[O], owner O) {
-	a.born++
-	t.order, t.Owner, t.want = a.born, owner, units.Never
+func (a *Agenda[O]) EnrolTask(t *Task[O], owner O) {
+	a.enrolled++
+	t.order, t.Owner, t.want = a.enrolled, owner, units.Never
 }
 
 // Next returns when to wake a task; units.Never if none has work, even if old deadlines are left.
@@ -47,9 +47,9 @@ func (a *Agenda[O]) Next() units.Time {
 	return a.heap[0].entry
 }
 
-// At wakes a task at t, or earlier if an earlier time was requested before; units.Never means that
+// WakeAt wakes a task at t, or earlier if an earlier time was requested before; units.Never means that
 // it has no work.
-func (a *Agenda[O]) At(k *Task[O], t units.Time) {
+func (a *Agenda[O]) WakeAt(k *Task[O], t units.Time) {
 	if (k.want == units.Never) != (t == units.Never) {
 		a.live++
 		if t == units.Never {
@@ -65,11 +65,11 @@ func (a *Agenda[O]) At(k *Task[O], t units.Time) {
 		k.index = int32(len(a.heap))
 	}
 	k.entry = t
-	a.up(int(k.index) - 1)
+	a.siftUp(int(k.index) - 1)
 }
 
-// Due removes and returns a task to be woken by now; nil if there is none.
-func (a *Agenda[O]) Due(now units.Time) *Task[O] {
+// TakeDue removes and returns a task to be woken by now; nil if there is none.
+func (a *Agenda[O]) TakeDue(now units.Time) *Task[O] {
 	if a.Next() > now {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (a *Agenda[O]) Due(now units.Time) *Task[O] {
 
 // Remove removes a task.
 func (a *Agenda[O]) Remove(k *Task[O]) {
-	a.At(k, units.Never)
+	a.WakeAt(k, units.Never)
 	if k.index == 0 {
 		return
 	}
@@ -92,50 +92,50 @@ func (a *Agenda[O]) Remove(k *Task[O]) {
 	if i == last {
 		return
 	}
-	a.put(i, moved)
-	a.down(i)
-	a.up(int(moved.index) - 1)
+	a.putAt(i, moved)
+	a.siftDown(i)
+	a.siftUp(int(moved.index) - 1)
 }
 
-func (a *Agenda[O]) put(i int, k *Task[O]) {
+func (a *Agenda[O]) putAt(i int, k *Task[O]) {
 	a.heap[i] = k
 	k.index = int32(i + 1)
 }
 
-func before[O any](x, y *Task[O]) bool {
+func isBefore[O any](x, y *Task[O]) bool {
 	return x.entry < y.entry || x.entry == y.entry && x.order < y.order
 }
 
-func (a *Agenda[O]) up(i int) {
+func (a *Agenda[O]) siftUp(i int) {
 	k := a.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !before(k, a.heap[parent]) {
+		if !isBefore(k, a.heap[parent]) {
 			break
 		}
-		a.put(i, a.heap[parent])
+		a.putAt(i, a.heap[parent])
 		i = parent
 	}
-	a.put(i, k)
+	a.putAt(i, k)
 }
 
-func (a *Agenda[O]) down(i int) {
+func (a *Agenda[O]) siftDown(i int) {
 	k := a.heap[i]
 	for {
 		child := 2*i + 1
 		if child >= len(a.heap) {
 			break
 		}
-		if child+1 < len(a.heap) && before(a.heap[child+1], a.heap[child]) {
+		if child+1 < len(a.heap) && isBefore(a.heap[child+1], a.heap[child]) {
 			child++
 		}
-		if !before(a.heap[child], k) {
+		if !isBefore(a.heap[child], k) {
 			break
 		}
-		a.put(i, a.heap[child])
+		a.putAt(i, a.heap[child])
 		i = child
 	}
-	a.put(i, k)
+	a.putAt(i, k)
 }
 
 // Check returns an error if the agenda is out of order, or wrong about what is due. It is
@@ -146,7 +146,7 @@ func (a *Agenda[O]) Check() error {
 		switch {
 		case int(k.index) != i+1:
 			return fmt.Errorf("a task at place %d of the agenda claims to be at %d", i, k.index-1)
-		case i > 0 && before(k, a.heap[(i-1)/2]):
+		case i > 0 && isBefore(k, a.heap[(i-1)/2]):
 			return fmt.Errorf("the agenda is not a heap at place %d", i)
 		case k.want < k.entry:
 			return fmt.Errorf("a task is due at %v and woken at %v", k.want, k.entry)
@@ -161,8 +161,8 @@ func (a *Agenda[O]) Check() error {
 	return nil
 }
 
-// Live returns the number of tasks that have work.
-func (a *Agenda[O]) Live() int { return a.live }
+// LiveTasks returns the number of tasks that have work.
+func (a *Agenda[O]) LiveTasks() int { return a.live }
 
 // Len returns the number of tasks in the agenda. Some of them may have no work any more.
 func (a *Agenda[O]) Len() int { return len(a.heap) }

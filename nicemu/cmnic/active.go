@@ -37,16 +37,16 @@ func FlowLabel(source, destination uint16) uint32 {
 	return (uint32(source)*31 + uint32(destination)) & 0xfffff
 }
 
-func (a *Connect) check() error {
+func (a *Connect) checkRequest() error {
 	wrong := func(what string, v any) error { return fmt.Errorf("%w: %s %v", ErrParameter, what, v) }
 	switch {
 	case !a.Local.Addr().IsValid() || !a.Peer.IsValid() || a.Local.Addr().Is4() != a.Peer.Is4():
 		return wrong("addresses", fmt.Sprint(a.Local.Addr(), " and ", a.Peer))
 	case a.Transport != msg.TransportRC && a.Transport != msg.TransportUC:
 		return wrong("transport", a.Transport)
-	case !a.QP.ok():
+	case !a.QP.isValid():
 		return wrong("queue pair", a.QP)
-	case !a.PathMTU.Valid():
+	case !a.PathMTU.IsValid():
 		return wrong("path MTU", uint8(a.PathMTU))
 	case a.RetryCount > msg.MaxRetries:
 		return wrong("retry count", a.RetryCount)
@@ -58,20 +58,20 @@ func (a *Connect) check() error {
 	return nil
 }
 
-// private puts private data behind an IP CM header, if the service has one.
-func private(to []byte, service msg.ServiceID, local netip.AddrPort, peer netip.Addr, data []byte) error {
+// putPrivateData puts private data behind an IP CM header, if the service has one.
+func putPrivateData(to []byte, service msg.ServiceID, local netip.AddrPort, peer netip.Addr, data []byte) error {
 	if _, ip := service.Port(); ip {
 		h := msg.IPHeader{Source: local, Destination: peer}
-		h.Put(to)
+		h.EncodeTo(to)
 		to = to[msg.IPHeaderLen:]
 	}
-	return fill(to, data)
+	return copyData(to, data)
 }
 
 // Connect sends a REQ (IBTA §12.9). Replied, Rejected or Unreachable
 // follows.
 func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
-	if err := a.check(); err != nil {
+	if err := a.checkRequest(); err != nil {
 		return 0, err
 	}
 	a.Local, a.Peer = netip.AddrPortFrom(a.Local.Addr().WithZone(""), a.Local.Port()), a.Peer.WithZone("")
@@ -91,14 +91,14 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	if a.Transport == msg.TransportRC && c.config.IRN {
 		req.Transport, req.ExtendedTransport = msg.TransportExtended, msg.ExtendedIRN
 	}
-	if err := private(req.PrivateData[:], a.Service, a.Local, a.Peer, a.PrivateData); err != nil {
+	if err := putPrivateData(req.PrivateData[:], a.Service, a.Local, a.Peer, a.PrivateData); err != nil {
 		return 0, err
 	}
 	x := c.newConn(a.Local.Addr(), a.Peer)
 	req.LocalID = x.id
 	x.state, x.request, x.qpn, x.class = REQSent, req, a.QP.Number, a.TrafficClass
 	x.transaction = uint64(x.id)
-	c.paced(x)
+	c.setTiming(x)
 	x.attributes = Attributes{
 		Transport: a.Transport, Local: x.local, Peer: x.peer, PathMTU: a.PathMTU, RQPSN: a.QP.StartPSN,
 		RetryCount: a.RetryCount, FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit,
@@ -107,11 +107,11 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	return x.id, nil
 }
 
-// paced sets the timing of a connection of the active side from the configuration.
-func (c *CM) paced(x *conn) {
+// setTiming sets the timing of a connection of the active side from the configuration.
+func (c *CM) setTiming(x *conn) {
 	trip := c.config.roundTrip()
 	x.retries, x.interval, x.lifetime = int(c.config.MaxRetries), c.config.ResponseTimeout.Time()+trip, trip
-	x.patience = units.Time(x.retries+1)*x.interval + trip
+	x.repeatSpan = units.Time(x.retries+1)*x.interval + trip
 }
 
 func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
@@ -125,20 +125,20 @@ func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
 		c.repeatedREP(x, m)
 	case x.state != REQSent && x.state != REPWait:
 		c.counters.Unexpected++
-	case c.known(now, m.CAGUID, m.LocalID, m.QPN):
+	case c.isKnown(now, m.CAGUID, m.LocalID, m.QPN):
 		c.counters.Stale++
 		c.sendAnswer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonStaleConnection})
 	case m.LocalID == 0 || m.QPN < 2:
 		c.counters.Refused++
 		c.sendAnswer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonUnsupported})
 	default:
-		c.replied(x, m)
+		c.handleREP(x, m)
 	}
 }
 
-func (c *CM) replied(x *conn, m *msg.REP) {
-	c.answered(x)
-	c.know(x, m.CAGUID, m.LocalID, m.QPN)
+func (c *CM) handleREP(x *conn, m *msg.REP) {
+	c.stopRepeating(x)
+	c.recordPeer(x, m.CAGUID, m.LocalID, m.QPN)
 	x.state = REPRcvd
 	x.lifetime = c.config.roundTrip() + m.ACKDelay.Time()
 	a := &x.attributes
@@ -147,7 +147,7 @@ func (c *CM) replied(x *conn, m *msg.REP) {
 	// A passive side may announce more READs than the REQ offers. Only the consumer's queue pair
 	// knows whether it can serve them.
 	a.MaxDestRDAtomic, a.MaxRDAtomic = m.InitiatorDepth, min(x.request.InitiatorDepth, m.ResponderResources)
-	c.event(x, Event{Kind: Replied, Attributes: *a, PrivateData: m.PrivateData[:]})
+	c.addEvent(x, Event{Kind: Replied, Attributes: *a, PrivateData: m.PrivateData[:]})
 }
 
 // repeatedREP answers a REP that was received before, or after the connection has ended.
@@ -156,17 +156,17 @@ func (c *CM) repeatedREP(x *conn, m *msg.REP) {
 		c.counters.Unexpected++
 		return
 	}
-	c.counters.Duplicates.add(msg.AttributeREP)
+	c.counters.Duplicates.countMessage(msg.AttributeREP)
 	switch x.state {
 	case MRAREPSent, Established, Refused: // MRA, RTU, REJ
-		c.resend(x, x.reply)
+		c.sendAgain(x, x.reply)
 	}
 }
 
 // Confirm accepts a REP: an RTU is sent, and the connection is established
 // (IBTA §12.9). Private data has up to 224 bytes.
 func (c *CM) Confirm(id msg.CommID, privateData []byte) error {
-	x, err := c.find(id)
+	x, err := c.findConnection(id)
 	if err != nil {
 		return err
 	}
@@ -174,10 +174,10 @@ func (c *CM) Confirm(id msg.CommID, privateData []byte) error {
 		return wrongState("confirmation", x)
 	}
 	rtu := &msg.RTU{LocalID: x.id, RemoteID: x.remote}
-	if err := fill(rtu.PrivateData[:], privateData); err != nil {
+	if err := copyData(rtu.PrivateData[:], privateData); err != nil {
 		return err
 	}
 	x.state, x.reply = Established, rtu
-	c.send(x, rtu)
+	c.sendOnce(x, rtu)
 	return nil
 }

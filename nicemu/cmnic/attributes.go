@@ -38,11 +38,11 @@ type QP struct {
 	FlowControl bool   // it respects end-to-end credits
 }
 
-func (q *QP) ok() bool { return q.Number > 1 && q.Number < 1<<24 && q.StartPSN < 1<<24 }
+func (q *QP) isValid() bool { return q.Number > 1 && q.Number < 1<<24 && q.StartPSN < 1<<24 }
 
-// Agree returns the attributes of the passive side's queue pair when a request is accepted: the
+// AgreedWith returns the attributes of the passive side's queue pair when a request is accepted: the
 // lesser of the two sides' values for READs and atomics (IBTA §12.7).
-func (a Attributes) Agree(accept *Accept) Attributes {
+func (a Attributes) AgreedWith(accept *Accept) Attributes {
 	a.RQPSN = accept.QP.StartPSN
 	a.MaxDestRDAtomic = min(a.MaxDestRDAtomic, accept.ResponderResources)
 	a.MaxRDAtomic = min(a.MaxRDAtomic, accept.InitiatorDepth)

@@ -60,7 +60,7 @@ func sent(t *testing.T, c *CM, linux recorded, answer bool) {
 		s.Transaction = linux.h.Transaction
 	}
 	b := make([]byte, msg.MADLen)
-	s.Put(b)
+	s.EncodeTo(b)
 	if diff := cmp.Diff(linux.mad, b); diff != "" {
 		t.Errorf("a %v (-Linux +ours):\n%s", linux.h.Attribute, diff)
 	}

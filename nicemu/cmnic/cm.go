@@ -25,7 +25,7 @@ func DefaultConfig(guid uint64) Config {
 	return Config{CAGUID: guid, FirstID: 1, ResponseTimeout: 20, MaxRetries: msg.MaxCMRetries, PacketLifetime: 18, ACKDelay: 15}
 }
 
-func (c *Config) check() error {
+func (c *Config) checkConfig() error {
 	switch {
 	case c.ResponseTimeout > msg.MaxTimeout:
 		return fmt.Errorf("cm: a response timeout of %d: it can be 0 to %d", c.ResponseTimeout, msg.MaxTimeout)
@@ -77,7 +77,7 @@ type queue struct {
 // New makes a CM without listeners and connections. It returns an error if the configuration is out
 // of range.
 func New(config Config) (*CM, error) {
-	if err := config.check(); err != nil {
+	if err := config.checkConfig(); err != nil {
 		return nil, err
 	}
 	return &CM{
@@ -95,8 +95,8 @@ type Send struct {
 	Message      msg.Message // may be sent again later: do not modify
 }
 
-// Put writes the datagram, msg.MADLen bytes.
-func (s *Send) Put(b []byte) { msg.Put(b, s.Transaction, s.Message) }
+// EncodeTo writes the datagram, msg.MADLen bytes.
+func (s *Send) EncodeTo(b []byte) { msg.PutMAD(b, s.Transaction, s.Message) }
 
 // TakeOutput returns the messages and events since the last call, each in order. The slices are the
 // caller's.
@@ -120,7 +120,7 @@ func (c *CM) State(id msg.CommID) State {
 // Len returns the number of known connections, in any state.
 func (c *CM) Len() int { return len(c.conns) }
 
-func (c *CM) event(x *conn, e Event) {
+func (c *CM) addEvent(x *conn, e Event) {
 	if x.silent {
 		return
 	}

@@ -74,9 +74,9 @@ func TestACKTimeout(t *testing.T) {
 // refused with the right version.
 func TestMalformed(t *testing.T) {
 	good := make([]byte, msg.MADLen)
-	msg.Put(good, 5, &msg.REQ{LocalID: 0x77})
+	msg.PutMAD(good, 5, &msg.REQ{LocalID: 0x77})
 	sidr := make([]byte, msg.MADLen)
-	msg.Put(sidr, 5, &msg.SIDRREQ{RequestID: 0x77})
+	msg.PutMAD(sidr, 5, &msg.SIDRREQ{RequestID: 0x77})
 	for name, x := range map[string]struct {
 		mad    []byte
 		change func([]byte)
@@ -165,16 +165,16 @@ func TestCounters(t *testing.T) {
 	if _, err := c.Connect(0, Connect{Service: 5, Local: netip.AddrPortFrom(addrA, 1), Peer: addrA, QP: QP{Number: 2}, PathMTU: msg.MTU256}); err != nil {
 		t.Fatal(err)
 	}
-	c.Advance(c.Due())
+	c.DoDueWork(c.NextWork())
 	sends, _ := c.TakeOutput()
 	b := make([]byte, msg.MADLen)
 	for _, s := range sends {
-		s.Put(b)
+		s.EncodeTo(b)
 		c.Receive(units.Millisecond, s.From, s.To, b)
 	}
 	k := c.Counters()
-	got := [4]uint64{k.Sent.Of(msg.AttributeREQ), k.Resent.Of(msg.AttributeREQ), k.Received.Of(msg.AttributeREQ), k.Duplicates.Of(msg.AttributeREQ)}
-	if got != [4]uint64{1, 1, 2, 1} || k.Sent.Of(0) != 0 {
+	got := [4]uint64{k.Sent.CountOf(msg.AttributeREQ), k.Resent.CountOf(msg.AttributeREQ), k.Received.CountOf(msg.AttributeREQ), k.Duplicates.CountOf(msg.AttributeREQ)}
+	if got != [4]uint64{1, 1, 2, 1} || k.Sent.CountOf(0) != 0 {
 		t.Errorf("sent, resent, received, duplicates: %v", got)
 	}
 }
@@ -223,7 +223,7 @@ func pump(t testing.TB, c *CM, consume func(Event)) {
 			consume(e)
 		}
 		for _, s := range sends {
-			s.Put(b)
+			s.EncodeTo(b)
 			c.Receive(0, s.From, s.To, b)
 		}
 	}
@@ -250,8 +250,8 @@ func BenchmarkTimers(b *testing.B) {
 			c.TakeOutput()
 			b.ReportAllocs()
 			for b.Loop() {
-				now = c.Due()
-				c.Advance(now) // one REQ is repeated, or given up
+				now = c.NextWork()
+				c.DoDueWork(now) // one REQ is repeated, or given up
 				if sends, events := c.TakeOutput(); len(events) > 0 {
 					connect()
 					c.TakeOutput()

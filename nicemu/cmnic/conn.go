@@ -30,9 +30,9 @@ type conn struct {
 	interval units.Time
 	reply    msg.Message // answers repeated messages of the other side
 
-	lifetime units.Time // how long its packets can be under way
-	patience units.Time // how long the other side goes on to repeat, if we send no MRA
-	promised units.Time // the longest service timeout of our MRAs
+	lifetime   units.Time // how long its packets can be under way
+	repeatSpan units.Time // how long the other side goes on to repeat, if we send no MRA
+	promised   units.Time // the longest service timeout of our MRAs
 
 	inPeers  peer
 	inQueues queue
@@ -47,8 +47,8 @@ func (c *CM) newConn(local, other netip.Addr) *conn {
 
 // removeConn removes a connection.
 func (c *CM) removeConn(x *conn) {
-	c.disarm(x)
-	c.release(x)
+	c.disarmTimer(x)
+	c.releaseResources(x)
 	if c.peers[x.inPeers] == x {
 		delete(c.peers, x.inPeers)
 	}
@@ -59,95 +59,95 @@ func (c *CM) removeConn(x *conn) {
 	x.state = Idle
 }
 
-// release returns the resources that only a living connection holds: the other side's queue pair,
+// releaseResources returns the resources that only a living connection holds: the other side's queue pair,
 // and a place in the backlog.
-func (c *CM) release(x *conn) {
+func (c *CM) releaseResources(x *conn) {
 	if c.queues[x.inQueues] == x {
 		delete(c.queues, x.inQueues)
 	}
-	x.decided()
+	x.leaveBacklog()
 }
 
-// decided takes a request out of the backlog.
-func (x *conn) decided() {
+// leaveBacklog takes a request out of the backlog.
+func (x *conn) leaveBacklog() {
 	if x.listener != nil {
 		x.listener.waiting--
 		x.listener = nil
 	}
 }
 
-// know records the other side's names for the connection and its queue pair.
-func (c *CM) know(x *conn, guid uint64, id msg.CommID, qpn uint32) {
+// recordPeer records the other side's names for the connection and its queue pair.
+func (c *CM) recordPeer(x *conn, guid uint64, id msg.CommID, qpn uint32) {
 	x.remote, x.inPeers, x.inQueues = id, peer{guid, id}, queue{guid, qpn}
 	c.peers[x.inPeers], c.queues[x.inQueues] = x, x
 }
 
-// send sends a message of a connection once.
-func (c *CM) send(x *conn, m msg.Message) {
-	c.counters.Sent.add(m.Attribute())
-	c.emit(x, m)
+// sendOnce sends a message of a connection once.
+func (c *CM) sendOnce(x *conn, m msg.Message) {
+	c.counters.Sent.countMessage(m.Attribute())
+	c.emitMessage(x, m)
 }
 
-// resend sends a message again.
-func (c *CM) resend(x *conn, m msg.Message) {
-	c.counters.Resent.add(m.Attribute())
-	c.emit(x, m)
+// sendAgain sends a message again.
+func (c *CM) sendAgain(x *conn, m msg.Message) {
+	c.counters.Resent.countMessage(m.Attribute())
+	c.emitMessage(x, m)
 }
 
-func (c *CM) emit(x *conn, m msg.Message) {
+func (c *CM) emitMessage(x *conn, m msg.Message) {
 	c.sends = append(c.sends, Send{From: x.local, To: x.peer, TrafficClass: x.class, Transaction: x.transaction, Message: m})
 }
 
 // sendUntilAnswered sends a message until it is answered or the retries are used up.
 func (c *CM) sendUntilAnswered(now units.Time, x *conn, m msg.Message) {
 	x.pending, x.left = m, x.retries
-	c.send(x, m)
-	c.arm(x, now+x.interval)
+	c.sendOnce(x, m)
+	c.armTimer(x, now+x.interval)
 }
 
-// answered stops repeating.
-func (c *CM) answered(x *conn) {
-	c.disarm(x)
+// stopRepeating stops repeating.
+func (c *CM) stopRepeating(x *conn) {
+	c.disarmTimer(x)
 	x.pending = nil
 }
 
 // timeWait waits until no packet of the connection is under way (IBTA
 // §12.9).
 func (c *CM) timeWait(now units.Time, x *conn) {
-	c.answered(x)
-	c.release(x)
+	c.stopRepeating(x)
+	c.releaseResources(x)
 	x.state = TimeWait
-	c.arm(x, now+x.lifetime)
+	c.armTimer(x, now+x.lifetime)
 }
 
-// stubborn returns how long the other side may repeat a message.
-func (x *conn) stubborn() units.Time { return x.patience + units.Time(x.retries+1)*x.promised }
+// repeatTime returns how long the other side may repeat a message.
+func (x *conn) repeatTime() units.Time { return x.repeatSpan + units.Time(x.retries+1)*x.promised }
 
-// linger ends a connection for the consumer and answers repeated messages with reply for a while.
-func (c *CM) linger(now units.Time, x *conn, reply msg.Message, span units.Time) {
-	c.answered(x)
-	c.release(x)
+// lingerConnection ends a connection for the consumer and answers repeated messages with reply for a while.
+func (c *CM) lingerConnection(now units.Time, x *conn, reply msg.Message, span units.Time) {
+	c.stopRepeating(x)
+	c.releaseResources(x)
 	x.state, x.reply = Refused, reply
-	c.arm(x, now+span)
+	c.armTimer(x, now+span)
 }
 
 // giveUp handles an unanswered last repetition.
 func (c *CM) giveUp(now units.Time, x *conn) {
 	switch x.state {
 	case REQSent, REPWait:
-		c.send(x, c.timeoutREJ(x))
-		c.event(x, Event{Kind: Unreachable})
+		c.sendOnce(x, c.timeoutREJ(x))
+		c.addEvent(x, Event{Kind: Unreachable})
 		c.removeConn(x)
 	case REPSent, RTUWait:
 		rej := c.timeoutREJ(x)
-		c.send(x, rej)
-		c.event(x, Event{Kind: Unreachable})
-		c.linger(now, x, rej, x.stubborn())
+		c.sendOnce(x, rej)
+		c.addEvent(x, Event{Kind: Unreachable})
+		c.lingerConnection(now, x, rej, x.repeatTime())
 	case DREQSent:
-		c.event(x, Event{Kind: Disconnected, Reason: msg.ReasonTimeout})
+		c.addEvent(x, Event{Kind: Disconnected, Reason: msg.ReasonTimeout})
 		c.timeWait(now, x)
 	case SIDRREQSent:
-		c.event(x, Event{Kind: Unreachable})
+		c.addEvent(x, Event{Kind: Unreachable})
 		c.removeConn(x)
 	}
 }

@@ -5,15 +5,15 @@ import msg "github.com/weftlab/weft/protocols/cm"
 // PerMessage counts by message.
 type PerMessage [msg.AttributeAPR - msg.AttributeREQ + 1]uint64
 
-// Of returns the count of one message.
-func (p *PerMessage) Of(a msg.Attribute) uint64 {
+// CountOf returns the count of one message.
+func (p *PerMessage) CountOf(a msg.Attribute) uint64 {
 	if a < msg.AttributeREQ || a > msg.AttributeAPR {
 		return 0
 	}
 	return p[a-msg.AttributeREQ]
 }
 
-func (p *PerMessage) add(a msg.Attribute) { p[a-msg.AttributeREQ]++ }
+func (p *PerMessage) countMessage(a msg.Attribute) { p[a-msg.AttributeREQ]++ }
 
 // Counters count the messages that a CM has sent and received; Linux has the first four for each
 // port.

@@ -11,24 +11,24 @@ import (
 // a DREP (IBTA §12.9). Private data has up to 220 or 224 bytes. If the connection is ending already
 // it changes nothing.
 func (c *CM) Disconnect(now units.Time, id msg.CommID, privateData []byte) error {
-	x, err := c.find(id)
+	x, err := c.findConnection(id)
 	if err != nil {
 		return err
 	}
 	switch x.state {
 	case Established:
 		dreq := new(msg.DREQ)
-		if err := fill(dreq.PrivateData[:], privateData); err != nil {
+		if err := copyData(dreq.PrivateData[:], privateData); err != nil {
 			return err
 		}
 		c.startDREQ(now, x, dreq)
 	case DREQRcvd:
 		drep := &msg.DREP{LocalID: x.id, RemoteID: x.remote}
-		if err := fill(drep.PrivateData[:], privateData); err != nil {
+		if err := copyData(drep.PrivateData[:], privateData); err != nil {
 			return err
 		}
 		x.reply = drep
-		c.send(x, drep)
+		c.sendOnce(x, drep)
 		c.timeWait(now, x)
 	case DREQSent, TimeWait:
 	default:
@@ -44,7 +44,7 @@ func (c *CM) startDREQ(now units.Time, x *conn, dreq *msg.DREQ) {
 }
 
 func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
-	x := c.conn(m.RemoteID, m.LocalID)
+	x := c.connectionOf(m.RemoteID, m.LocalID)
 	if x == nil || x.state == Refused {
 		// A side without the connection still releases the other (as Linux).
 		c.counters.Unexpected++
@@ -60,34 +60,34 @@ func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
 	switch x.state {
 	case REPSent, RTUWait, REPRcvd, MRAREPSent, Established:
 		// Before the RTU, it means that the RTU was lost.
-		c.answered(x)
+		c.stopRepeating(x)
 		x.state, x.reply = DREQRcvd, nil
-		c.event(x, Event{Kind: DisconnectRequested, PrivateData: m.PrivateData[:]})
+		c.addEvent(x, Event{Kind: DisconnectRequested, PrivateData: m.PrivateData[:]})
 	case DREQSent:
 		x.reply = drep
-		c.send(x, drep)
-		c.event(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
+		c.sendOnce(x, drep)
+		c.addEvent(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
 		c.timeWait(now, x)
 	case TimeWait:
-		c.counters.Duplicates.add(msg.AttributeDREQ)
-		c.resend(x, drep)
+		c.counters.Duplicates.countMessage(msg.AttributeDREQ)
+		c.sendAgain(x, drep)
 	case DREQRcvd:
-		c.counters.Duplicates.add(msg.AttributeDREQ)
+		c.counters.Duplicates.countMessage(msg.AttributeDREQ)
 	default:
 		c.counters.Unexpected++
 	}
 }
 
 func (c *CM) receiveDREP(now units.Time, m *msg.DREP) {
-	x := c.conn(m.RemoteID, m.LocalID)
+	x := c.connectionOf(m.RemoteID, m.LocalID)
 	switch {
 	case x == nil:
 		c.counters.Unexpected++
 	case x.state == DREQSent:
-		c.event(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
+		c.addEvent(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
 		c.timeWait(now, x)
 	case x.state == TimeWait:
-		c.counters.Duplicates.add(msg.AttributeDREP)
+		c.counters.Duplicates.countMessage(msg.AttributeDREP)
 	default:
 		c.counters.Unexpected++
 	}
@@ -96,13 +96,13 @@ func (c *CM) receiveDREP(now units.Time, m *msg.DREP) {
 // Destroy ends a connection, or a resolution, from any state, so that the other side learns of it
 // as soon as possible. No events follow.
 func (c *CM) Destroy(now units.Time, id msg.CommID) error {
-	x, err := c.find(id)
+	x, err := c.findConnection(id)
 	if err != nil {
 		return err
 	}
 	switch x.state {
 	case REQSent, REPWait:
-		c.send(x, c.timeoutREJ(x))
+		c.sendOnce(x, c.timeoutREJ(x))
 		c.removeConn(x)
 	case REQRcvd, MRASent, REPRcvd, MRAREPSent, REPSent, RTUWait:
 		err = c.Reject(now, id, Reject{})

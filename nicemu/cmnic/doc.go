@@ -5,8 +5,8 @@
 // of a channel adapter.
 //
 // Inputs are methods that take the current time `now`: requests of the consumer (Connect, Accept,
-// Confirm, Reject, Prolong, Disconnect, Destroy, Resolve, Answer), datagrams (Receive) and the
-// passing of time (Advance, by Due at the latest). Time must not decrease. Outputs accumulate until
+// Confirm, Reject, ProlongTimeout, Disconnect, Destroy, Resolve, Answer), datagrams (Receive) and the
+// passing of time (Advance, by NextWork at the latest). Time must not decrease. Outputs accumulate until
 // Take: messages to send and events for the consumer. There is no goroutine, clock or socket, and
 // nothing is random.
 //

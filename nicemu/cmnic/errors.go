@@ -17,8 +17,8 @@ var (
 	ErrInUse       = errors.New("cm: address already in use")
 )
 
-// find returns a connection that the consumer may know.
-func (c *CM) find(id msg.CommID) (*conn, error) {
+// findConnection returns a connection that the consumer may know.
+func (c *CM) findConnection(id msg.CommID) (*conn, error) {
 	x := c.conns[id]
 	if x == nil || x.silent || x.state == Refused || x.state == SIDRREPSent {
 		return nil, fmt.Errorf("%w: %#x", ErrUnknown, uint32(id))
@@ -30,8 +30,8 @@ func wrongState(what string, x *conn) error {
 	return fmt.Errorf("%w: %s of %#x in %v", ErrState, what, uint32(x.id), x.state)
 }
 
-// fill copies private data or other data with a maximum length.
-func fill(to, from []byte) error {
+// copyData copies private data or other data with a maximum length.
+func copyData(to, from []byte) error {
 	if len(from) > len(to) {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrPrivateData, len(from), len(to))
 	}

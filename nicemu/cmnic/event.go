@@ -12,10 +12,10 @@ type Kind uint8
 
 // The kinds of events, and which fields they have in addition to ID.
 const (
-	// Requested: a REQ has come for a listener. Accept, Reject or Prolong it.
+	// Requested: a REQ has come for a listener. Accept, Reject or ProlongTimeout it.
 	// Has Listener, Service, Source, Destination, Attributes, PrivateData.
 	Requested Kind = iota
-	// Replied: a REP has come. Confirm, Reject or Prolong it. Has Attributes,
+	// Replied: a REP has come. Confirm, Reject or ProlongTimeout it. Has Attributes,
 	// PrivateData.
 	Replied
 	// Connected: the RTU has come, or Established was called. Has PrivateData

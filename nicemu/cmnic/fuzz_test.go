@@ -57,7 +57,7 @@ func FuzzInputs(f *testing.F) {
 			case 2:
 				_ = e.Confirm(id, nil)
 			case 3:
-				_ = e.Prolong(id, msg.Timeout(y), nil)
+				_ = e.ProlongTimeout(id, msg.Timeout(y), nil)
 			case 4:
 				_ = e.Reject(now, id, Reject{Reason: msg.Reason(y)})
 			case 5:
@@ -70,18 +70,18 @@ func FuzzInputs(f *testing.F) {
 				_ = e.AnswerResolution(now, id, Answer{QPN: uint32(y)})
 			case 9, 10: // deliver, unchanged or with a byte changed
 				if n := int(data[1]); n < len(sends) {
-					sends[n].Put(b)
+					sends[n].EncodeTo(b)
 					if data[0]%14 == 10 {
 						b[x] ^= y
 					}
 					deliver(&sends[n])
 				}
 			case 11: // the next work due
-				if due := min(ends[0].Due(), ends[1].Due()); due != units.Never {
+				if due := min(ends[0].NextWork(), ends[1].NextWork()); due != units.Never {
 					now = max(now, due)
 				}
-				ends[0].Advance(now)
-				ends[1].Advance(now)
+				ends[0].DoDueWork(now)
+				ends[1].DoDueWork(now)
 			case 12:
 				_ = e.Established(id)
 			case 13: // cut short
@@ -98,18 +98,18 @@ func FuzzInputs(f *testing.F) {
 				ids = append(ids, id)
 			}
 			for _, id := range ids {
-				if _, err := e.find(id); err != nil {
+				if _, err := e.findConnection(id); err != nil {
 					continue
 				}
 				if err := e.Destroy(now, id); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for n := 0; e.Due() != units.Never; n++ {
+			for n := 0; e.NextWork() != units.Never; n++ {
 				if n > 100*limit {
 					t.Fatal("timers without end")
 				}
-				e.Advance(e.Due())
+				e.DoDueWork(e.NextWork())
 			}
 			if e.Len() != 0 || len(e.peers) != 0 || len(e.queues) != 0 || len(e.resolving) != 0 {
 				t.Fatalf("there are left %d connections, %d peers, %d queue pairs, %d resolutions", e.Len(), len(e.peers), len(e.queues), len(e.resolving))

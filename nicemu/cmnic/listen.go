@@ -53,8 +53,8 @@ func (c *CM) Listen(l Listen) (ListenID, error) {
 	return x.id, nil
 }
 
-// Unlisten stops listening. Requests already reported to the consumer remain.
-func (c *CM) Unlisten(id ListenID) error {
+// StopListening stops listening. Requests already reported to the consumer remain.
+func (c *CM) StopListening(id ListenID) error {
 	x := c.listeners[id]
 	if x == nil {
 		return fmt.Errorf("%w: listener %d", ErrUnknown, id)
@@ -74,8 +74,8 @@ func (c *CM) Listeners() []Listen {
 	return list
 }
 
-// listening returns the listener for a request, or nil.
-func (c *CM) listening(id msg.ServiceID, address netip.Addr, datagram bool) *listener {
+// listenerFor returns the listener for a request, or nil.
+func (c *CM) listenerFor(id msg.ServiceID, address netip.Addr, datagram bool) *listener {
 	if x := c.services[service{id, address.Unmap(), datagram}]; x != nil {
 		return x
 	}
@@ -85,4 +85,4 @@ func (c *CM) listening(id msg.ServiceID, address netip.Addr, datagram bool) *lis
 // queueRequest takes a request into the backlog.
 func (l *listener) queueRequest(x *conn) { l.waiting++; x.listener = l }
 
-func (l *listener) full() bool { return l.backlog > 0 && l.waiting >= l.backlog }
+func (l *listener) isFull() bool { return l.backlog > 0 && l.waiting >= l.backlog }

@@ -52,7 +52,7 @@ func (b bench) ok(err error) {
 
 func (b bench) receive(m msg.Message) {
 	mad := make([]byte, msg.MADLen)
-	msg.Put(mad, theirTID, m)
+	msg.PutMAD(mad, theirTID, m)
 	b.Receive(b.now, addrB, addrA, mad)
 }
 
@@ -70,8 +70,8 @@ var ways = map[State]func(b bench){
 	SIDRREPSent: func(b bench) { b.ok(b.AnswerResolution(0, 1, Answer{QPN: 3})) },
 	REPWait:     func(b bench) { b.receive(messages["MRA(REQ)"]) },
 	REPRcvd:     func(b bench) { b.receive(messages["REP"]) },
-	MRAREPSent:  func(b bench) { b.ok(b.Prolong(1, 20, nil)) },
-	MRASent:     func(b bench) { b.ok(b.Prolong(1, 20, nil)) },
+	MRAREPSent:  func(b bench) { b.ok(b.ProlongTimeout(1, 20, nil)) },
+	MRASent:     func(b bench) { b.ok(b.ProlongTimeout(1, 20, nil)) },
 	REPSent: func(b bench) {
 		_, err := b.Accept(0, 1, Accept{QP: QP{Number: 3}})
 		b.ok(err)
@@ -160,7 +160,7 @@ func try(t *testing.T, route []State, name string) string {
 	}
 	b.TakeOutput()
 	b.now = units.Millisecond
-	before, due := b.Counters(), b.Due()
+	before, due := b.Counters(), b.NextWork()
 	b.receive(messages[name])
 	after := b.Counters()
 	var did []string
@@ -177,14 +177,14 @@ func try(t *testing.T, route []State, name string) string {
 			t.Errorf("%v, %s: from %v to %v", route, name, s.From, s.To)
 		}
 	}
-	if len(did) == 0 && b.Due() != due {
+	if len(did) == 0 && b.NextWork() != due {
 		did = append(did, "prolongs")
 	}
 	a := messages[name].Attribute()
-	if after.Received.Of(a) != before.Received.Of(a)+1 {
+	if after.Received.CountOf(a) != before.Received.CountOf(a)+1 {
 		t.Errorf("%v, %s: it is not counted", route, name)
 	}
-	if ignored := after.Unexpected + after.Duplicates.Of(a) - before.Unexpected - before.Duplicates.Of(a); len(did) == 0 && ignored != 1 {
+	if ignored := after.Unexpected + after.Duplicates.CountOf(a) - before.Unexpected - before.Duplicates.CountOf(a); len(did) == 0 && ignored != 1 {
 		t.Errorf("%v, %s: nothing comes of it, and it is counted as unexpected or repeated %d times", route, name, ignored)
 	}
 	b.end()
@@ -194,16 +194,16 @@ func try(t *testing.T, route []State, name string) string {
 // end destroys everything, and checks that nothing is left.
 func (b bench) end() {
 	for id := msg.CommID(1); id < b.nextID; id++ {
-		if _, err := b.find(id); err == nil {
+		if _, err := b.findConnection(id); err == nil {
 			b.ok(b.Destroy(b.now, id))
-			if _, err := b.find(id); err == nil {
+			if _, err := b.findConnection(id); err == nil {
 				b.t.Errorf("%#x is known after its end", id)
 			}
 		}
 	}
 	b.TakeOutput()
-	for b.Due() != units.Never {
-		b.Advance(b.Due())
+	for b.NextWork() != units.Never {
+		b.DoDueWork(b.NextWork())
 	}
 	if _, events := b.TakeOutput(); len(events) != 0 || b.Len() != 0 || len(b.peers) != 0 || len(b.queues) != 0 || len(b.resolving) != 0 {
 		b.t.Errorf("there are left %d events, %d connections, %d peers, %d queue pairs, %d resolutions", len(events), b.Len(), len(b.peers), len(b.queues), len(b.resolving))
@@ -227,7 +227,7 @@ func TestPrivateDataLimits(t *testing.T) {
 		}
 	}
 	reject := func(b bench, data []byte) error { return b.Reject(0, 1, Reject{PrivateData: data}) }
-	prolong := func(b bench, data []byte) error { return b.Prolong(1, 3, data) }
+	prolong := func(b bench, data []byte) error { return b.ProlongTimeout(1, 3, data) }
 	disconnect := func(b bench, data []byte) error { return b.Disconnect(0, 1, data) }
 	for _, x := range []struct {
 		name  string
@@ -272,7 +272,7 @@ func TestPrivateDataLimits(t *testing.T) {
 		}
 		sends, _ := b.TakeOutput()
 		mad := make([]byte, msg.MADLen)
-		sends[0].Put(mad)
+		sends[0].EncodeTo(mad)
 		if len(sends) != 1 || !bytes.Contains(mad, []byte{0xee}) {
 			t.Errorf("%s: %d messages, without the data's last byte", x.name, len(sends))
 		}

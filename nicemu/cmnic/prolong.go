@@ -7,10 +7,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Prolong sends an MRA that tells the other side to wait for timeout, counted from its receipt, for
+// ProlongTimeout sends an MRA that tells the other side to wait for timeout, counted from its receipt, for
 // an answer to its REQ or REP (IBTA §12.6.6). It may be repeated. Private data has up to 222 bytes.
-func (c *CM) Prolong(id msg.CommID, timeout msg.Timeout, privateData []byte) error {
-	x, err := c.find(id)
+func (c *CM) ProlongTimeout(id msg.CommID, timeout msg.Timeout, privateData []byte) error {
+	x, err := c.findConnection(id)
 	if err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func (c *CM) Prolong(id msg.CommID, timeout msg.Timeout, privateData []byte) err
 		return fmt.Errorf("%w: service timeout %d", ErrParameter, timeout)
 	}
 	mra := &msg.MRA{LocalID: x.id, RemoteID: x.remote, ServiceTimeout: timeout}
-	if err := fill(mra.PrivateData[:], privateData); err != nil {
+	if err := copyData(mra.PrivateData[:], privateData); err != nil {
 		return err
 	}
 	next := MRASent
@@ -32,7 +32,7 @@ func (c *CM) Prolong(id msg.CommID, timeout msg.Timeout, privateData []byte) err
 	}
 	x.state, x.reply = next, mra
 	x.promised = max(x.promised, timeout.Time())
-	c.send(x, mra)
+	c.sendOnce(x, mra)
 	return nil
 }
 
@@ -51,5 +51,5 @@ func (c *CM) receiveMRA(now units.Time, m *msg.MRA) {
 		return
 	}
 	x.state = next
-	c.arm(x, now+m.ServiceTimeout.Time()+c.config.roundTrip())
+	c.armTimer(x, now+m.ServiceTimeout.Time()+c.config.roundTrip())
 }

@@ -178,7 +178,7 @@ func (w *world) after(d units.Time, do func()) {
 
 func (w *world) run(until units.Time) {
 	for {
-		next := min(w.a.Due(), w.b.Due())
+		next := min(w.a.NextWork(), w.b.NextWork())
 		if len(w.tasks) > 0 {
 			next = min(next, w.tasks[0].at)
 		}
@@ -190,7 +190,7 @@ func (w *world) run(until units.Time) {
 		}
 		w.now = next
 		for _, e := range []*end{w.a, w.b} {
-			e.Advance(w.now)
+			e.DoDueWork(w.now)
 			w.take(e)
 		}
 		if len(w.tasks) > 0 && w.tasks[0].at <= w.now {
@@ -217,7 +217,7 @@ func (w *world) take(e *end) {
 	sends, events := e.TakeOutput()
 	for _, s := range sends {
 		b := make([]byte, msg.MADLen)
-		s.Put(b)
+		s.EncodeTo(b)
 		w.carry(func() {
 			to := w.a
 			if w.b.addr == s.To {
@@ -386,7 +386,7 @@ func (w *world) decide(s *side) {
 		err = s.end.Reject(w.now, s.id, Reject{})
 		s.over, s.live = true, false
 	case w.whim(5):
-		err = s.end.Prolong(s.id, msg.Timeout(w.rand.IntN(20)), nil)
+		err = s.end.ProlongTimeout(s.id, msg.Timeout(w.rand.IntN(20)), nil)
 		w.after(w.think(), func() { w.decide(s) })
 	case s.active:
 		err = s.end.Confirm(s.id, nil)

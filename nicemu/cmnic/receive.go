@@ -28,7 +28,7 @@ func (c *CM) Receive(now units.Time, from, to netip.Addr, mad []byte) {
 		}
 		return
 	}
-	c.counters.Received.add(h.Attribute)
+	c.counters.Received.countMessage(h.Attribute)
 	switch m := m.(type) {
 	case *msg.REQ:
 		c.receiveREQ(now, d, m)
@@ -73,15 +73,15 @@ func (c *CM) otherVersion(d *datagram, h *msg.Header, mad []byte) {
 // receiveLAP refuses an alternate path (IBTA §12.8.2).
 func (c *CM) receiveLAP(d *datagram, m *msg.LAP) {
 	apr := &msg.APR{LocalID: m.RemoteID, RemoteID: m.LocalID, Status: msg.APUnsupported}
-	if x := c.conn(m.RemoteID, m.LocalID); x == nil || x.state == Refused {
+	if x := c.connectionOf(m.RemoteID, m.LocalID); x == nil || x.state == Refused {
 		c.counters.Unexpected++
 		apr.Status = msg.APInvalidCommID
 	}
 	c.sendAnswer(d, apr)
 }
 
-// conn returns the connection with both IDs, or nil.
-func (c *CM) conn(ours, theirs msg.CommID) *conn {
+// connectionOf returns the connection with both IDs, or nil.
+func (c *CM) connectionOf(ours, theirs msg.CommID) *conn {
 	x := c.conns[ours]
 	if x == nil || x.remote == 0 || x.remote != theirs {
 		return nil
@@ -91,6 +91,6 @@ func (c *CM) conn(ours, theirs msg.CommID) *conn {
 
 // sendAnswer sends an answer to a datagram without a connection.
 func (c *CM) sendAnswer(d *datagram, m msg.Message) {
-	c.counters.Sent.add(m.Attribute())
+	c.counters.Sent.countMessage(m.Attribute())
 	c.sends = append(c.sends, Send{From: d.to, To: d.from, Transaction: d.transaction, Message: m})
 }

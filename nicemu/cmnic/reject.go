@@ -18,7 +18,7 @@ type Reject struct {
 // Reject refuses a request or a reply, or withdraws an unconfirmed acceptance, with a REJ. The
 // connection is gone.
 func (c *CM) Reject(now units.Time, id msg.CommID, r Reject) error {
-	x, err := c.find(id)
+	x, err := c.findConnection(id)
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,11 @@ func (c *CM) Reject(now units.Time, id msg.CommID, r Reject) error {
 		return fmt.Errorf("%w: %d bytes of reject information, at most %d", ErrParameter, len(r.Info), len(rej.Info))
 	}
 	copy(rej.Info[:], r.Info)
-	if err := fill(rej.PrivateData[:], r.PrivateData); err != nil {
+	if err := copyData(rej.PrivateData[:], r.PrivateData); err != nil {
 		return err
 	}
-	c.send(x, rej)
-	c.linger(now, x, rej, x.stubborn())
+	c.sendOnce(x, rej)
+	c.lingerConnection(now, x, rej, x.repeatTime())
 	return nil
 }
 
@@ -56,8 +56,8 @@ func (c *CM) timeoutREJ(x *conn) *msg.REJ {
 	return rej
 }
 
-// rejected finds the connection that a REJ is about.
-func (c *CM) rejected(m *msg.REJ) *conn {
+// connectionOfREJ finds the connection that a REJ is about.
+func (c *CM) connectionOfREJ(m *msg.REJ) *conn {
 	if m.RemoteID == 0 && m.Reason == msg.ReasonTimeout && m.InfoLen >= 8 {
 		return c.peers[peer{binary.BigEndian.Uint64(m.Info[:]), m.LocalID}]
 	}
@@ -69,7 +69,7 @@ func (c *CM) rejected(m *msg.REJ) *conn {
 }
 
 func (c *CM) receiveREJ(now units.Time, m *msg.REJ) {
-	x := c.rejected(m)
+	x := c.connectionOfREJ(m)
 	if x == nil {
 		c.counters.Unexpected++
 		return
@@ -81,7 +81,7 @@ func (c *CM) receiveREJ(now units.Time, m *msg.REJ) {
 			c.counters.Unexpected++
 			return
 		}
-		c.event(x, e)
+		c.addEvent(x, e)
 		if m.Reason == msg.ReasonStaleConnection {
 			// The other side removes its state of our queue pair, which must not be used before
 			// that is done.
@@ -90,17 +90,17 @@ func (c *CM) receiveREJ(now units.Time, m *msg.REJ) {
 		}
 		c.removeConn(x)
 	case REQRcvd, MRASent, REPSent, RTUWait:
-		c.event(x, e)
-		c.linger(now, x, &msg.REJ{RemoteID: x.remote, Subject: msg.SubjectREQ, Reason: msg.ReasonStaleConnection}, x.lifetime)
+		c.addEvent(x, e)
+		c.lingerConnection(now, x, &msg.REJ{RemoteID: x.remote, Subject: msg.SubjectREQ, Reason: msg.ReasonStaleConnection}, x.lifetime)
 	case REPRcvd, MRAREPSent:
-		c.event(x, e)
+		c.addEvent(x, e)
 		c.timeWait(now, x)
 	case Established, DREQSent:
 		e.Kind = Disconnected
-		c.event(x, e)
+		c.addEvent(x, e)
 		c.timeWait(now, x)
 	case TimeWait, Refused:
-		c.counters.Duplicates.add(msg.AttributeREJ)
+		c.counters.Duplicates.countMessage(msg.AttributeREJ)
 	default:
 		c.counters.Unexpected++
 	}

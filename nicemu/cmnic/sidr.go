@@ -25,13 +25,13 @@ func (c *CM) Resolve(now units.Time, r Resolve) (msg.CommID, error) {
 	}
 	r.Local, r.Peer = netip.AddrPortFrom(r.Local.Addr().WithZone(""), r.Local.Port()), r.Peer.WithZone("")
 	req := &msg.SIDRREQ{PKey: r.PKey, Service: r.Service}
-	if err := private(req.PrivateData[:], r.Service, r.Local, r.Peer, r.PrivateData); err != nil {
+	if err := putPrivateData(req.PrivateData[:], r.Service, r.Local, r.Peer, r.PrivateData); err != nil {
 		return 0, err
 	}
 	x := c.newConn(r.Local.Addr(), r.Peer)
 	req.RequestID = uint32(x.id)
 	x.state, x.class, x.transaction = SIDRREQSent, r.TrafficClass, uint64(x.id)
-	c.paced(x)
+	c.setTiming(x)
 	c.sendUntilAnswered(now, x, req)
 	return x.id, nil
 }
@@ -42,7 +42,7 @@ func (c *CM) receiveSIDRREP(m *msg.SIDRREP) {
 		c.counters.Unexpected++
 		return
 	}
-	c.event(x, Event{
+	c.addEvent(x, Event{
 		Kind: Resolved, Service: m.Service, Status: m.Status, QPN: m.QPN, QKey: m.QKey,
 		Info: m.Info[:min(m.InfoLen, msg.SIDRREPInfoLen)], PrivateData: m.PrivateData[:],
 	})
@@ -59,38 +59,38 @@ type asker struct {
 func (c *CM) receiveSIDRREQ(d *datagram, m *msg.SIDRREQ) {
 	key := asker{d.from, m.RequestID, d.transaction}
 	if x := c.resolving[key]; x != nil {
-		c.counters.Duplicates.add(msg.AttributeSIDRREQ)
+		c.counters.Duplicates.countMessage(msg.AttributeSIDRREQ)
 		if x.state == SIDRREPSent {
-			c.resend(x, x.reply)
+			c.sendAgain(x, x.reply)
 		}
 		return
 	}
 	rep := &msg.SIDRREP{RequestID: m.RequestID, Service: m.Service}
-	source, destination, reason := endpoints(d, m.Service, m.PrivateData[:])
+	source, destination, reason := requestEnds(d, m.Service, m.PrivateData[:])
 	if reason != 0 {
 		c.counters.Refused++
 		rep.Status = msg.SIDRRejected
 		c.sendAnswer(d, rep)
 		return
 	}
-	l := c.listening(m.Service, destination.Addr(), true)
+	l := c.listenerFor(m.Service, destination.Addr(), true)
 	switch {
 	case l == nil:
 		c.counters.NoListener++
 		rep.Status = msg.SIDRUnsupported
 		c.sendAnswer(d, rep)
-	case l.full():
+	case l.isFull():
 		c.counters.BacklogFull++
 	default:
 		x := c.newConn(d.to, d.from)
 		x.state, x.passive, x.transaction, x.inAsking = SIDRREQRcvd, true, d.transaction, key
-		c.paced(x)
+		c.setTiming(x)
 		x.reply = rep
 		l.queueRequest(x)
 		c.resolving[key] = x
-		c.event(x, Event{
+		c.addEvent(x, Event{
 			Kind: ResolveRequested, Listener: l.id, Service: m.Service, Source: source, Destination: destination,
-			PrivateData: own(m.Service, m.PrivateData[:]),
+			PrivateData: consumerData(m.Service, m.PrivateData[:]),
 		})
 	}
 }
@@ -107,7 +107,7 @@ type Answer struct {
 // AnswerResolution sends a SIDR_REP. The resolution is gone; a repeated SIDR_REQ gets the
 // same answer for as long as a CM with this configuration repeats it.
 func (c *CM) AnswerResolution(now units.Time, id msg.CommID, a Answer) error {
-	x, err := c.find(id)
+	x, err := c.findConnection(id)
 	switch {
 	case err != nil:
 		return err
@@ -121,12 +121,12 @@ func (c *CM) AnswerResolution(now units.Time, id msg.CommID, a Answer) error {
 	rep := *x.reply.(*msg.SIDRREP)
 	rep.Status, rep.QPN, rep.QKey, rep.InfoLen = a.Status, a.QPN, a.QKey, uint8(len(a.Info))
 	copy(rep.Info[:], a.Info)
-	if err := fill(rep.PrivateData[:], a.PrivateData); err != nil {
+	if err := copyData(rep.PrivateData[:], a.PrivateData); err != nil {
 		return err
 	}
-	x.decided()
+	x.leaveBacklog()
 	x.state, x.reply = SIDRREPSent, &rep
-	c.send(x, &rep)
-	c.arm(x, now+x.patience)
+	c.sendOnce(x, &rep)
+	c.armTimer(x, now+x.repeatSpan)
 	return nil
 }

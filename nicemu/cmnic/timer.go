@@ -37,8 +37,8 @@ func (t *timers) Pop() any {
 // noTimer is the place of a connection without timer.
 const noTimer = -1
 
-// arm sets a connection's only timer.
-func (c *CM) arm(x *conn, at units.Time) {
+// armTimer sets a connection's only timer.
+func (c *CM) armTimer(x *conn, at units.Time) {
 	x.due = at
 	if x.place == noTimer {
 		heap.Push(&c.timers, x)
@@ -47,38 +47,38 @@ func (c *CM) arm(x *conn, at units.Time) {
 	heap.Fix(&c.timers, x.place)
 }
 
-func (c *CM) disarm(x *conn) {
+func (c *CM) disarmTimer(x *conn) {
 	if x.place != noTimer {
 		heap.Remove(&c.timers, x.place)
 	}
 }
 
-// Due returns when Advance has work to do, or units.Never.
-func (c *CM) Due() units.Time {
+// NextWork returns when DoDueWork has work to do, or units.Never.
+func (c *CM) NextWork() units.Time {
 	if len(c.timers) == 0 {
 		return units.Never
 	}
 	return c.timers[0].due
 }
 
-// Advance does the work due by now: it repeats messages, gives up and forgets.
-func (c *CM) Advance(now units.Time) {
+// DoDueWork does the work due by now: it repeats messages, gives up and forgets.
+func (c *CM) DoDueWork(now units.Time) {
 	for len(c.timers) > 0 && c.timers[0].due <= now {
-		c.expire(now, heap.Pop(&c.timers).(*conn))
+		c.expireConnection(now, heap.Pop(&c.timers).(*conn))
 	}
 }
 
-func (c *CM) expire(now units.Time, x *conn) {
+func (c *CM) expireConnection(now units.Time, x *conn) {
 	switch {
 	case x.state == TimeWait:
-		c.event(x, Event{Kind: TimeWaitExit})
+		c.addEvent(x, Event{Kind: TimeWaitExit})
 		c.removeConn(x)
 	case x.state == Refused || x.state == SIDRREPSent:
 		c.removeConn(x)
 	case x.left > 0:
 		x.left--
-		c.resend(x, x.pending)
-		c.arm(x, now+x.interval)
+		c.sendAgain(x, x.pending)
+		c.armTimer(x, now+x.interval)
 	default:
 		c.giveUp(now, x)
 	}

@@ -92,14 +92,14 @@ func (p *player) step(w []string) error {
 		}
 		for {
 			a, b := p.ends["a"], p.ends["b"]
-			due := min(a.Due(), b.Due())
+			due := min(a.NextWork(), b.NextWork())
 			if due > at {
 				break
 			}
 			p.now = due
-			a.Advance(due)
+			a.DoDueWork(due)
 			p.show(a)
-			b.Advance(due)
+			b.DoDueWork(due)
 			p.show(b)
 		}
 		p.now = at
@@ -162,7 +162,7 @@ func (p *player) input(e *end, verb string, n map[string]uint64, text []byte) er
 		fmt.Fprintf(&p.out, "  listener %d\n", id)
 		return err
 	case "unlisten":
-		return e.Unlisten(ListenID(n["listener"]))
+		return e.StopListening(ListenID(n["listener"]))
 	case "connect":
 		_, err := e.Connect(p.now, Connect{
 			Service: service, Local: netip.AddrPortFrom(e.addr, 40000), Peer: o.addr, QP: QP{Number: uint32(number("qpn", 17)), StartPSN: 100},
@@ -179,7 +179,7 @@ func (p *player) input(e *end, verb string, n map[string]uint64, text []byte) er
 	case "confirm":
 		return e.Confirm(id, text)
 	case "prolong":
-		return e.Prolong(id, msg.Timeout(n["timeout"]), text)
+		return e.ProlongTimeout(id, msg.Timeout(n["timeout"]), text)
 	case "reject":
 		return e.Reject(p.now, id, Reject{Reason: msg.Reason(n["reason"]), PrivateData: text})
 	case "established":
@@ -235,7 +235,7 @@ func (p *player) forge(e *end, n map[string]uint64, what string) {
 
 func (p *player) deliver(s *Send) {
 	b := make([]byte, msg.MADLen)
-	s.Put(b)
+	s.EncodeTo(b)
 	for _, e := range []*end{p.ends["a"], p.ends["b"]} {
 		if e.addr == s.To {
 			e.Receive(p.now, s.From, s.To, b)

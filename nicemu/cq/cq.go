@@ -24,19 +24,19 @@ type Events interface {
 }
 
 // Sink takes the entries and events of a queue elsewhere: to memory shared with a process. That
-// process polls, arms and acknowledges there, so Poll, Len, Arm, Discard and Resize of the queue
+// process polls, arms and acknowledges there, so Poll, Len, Arm, DiscardQP and Resize of the queue
 // are not used.
 type Sink interface {
-	// Put adds an entry; solicited is also true for an error. It returns false if there is no room.
-	Put(c Completion, solicited bool) bool
-	// Asked returns the events that the process has requested since the last call. It is called
-	// after each Put.
-	Asked() (any, solicited bool)
-	// Event reports an event.
-	Event()
-	// Left reports whether there are entries that the process has not polled, or, with solicited,
+	// PutEntry adds an entry; solicited is also true for an error. It returns false if there is no room.
+	PutEntry(c Completion, solicited bool) bool
+	// EventRequest returns the events that the process has requested since the last call. It is called
+	// after each PutEntry.
+	EventRequest() (any, solicited bool)
+	// SignalEvent reports an event.
+	SignalEvent()
+	// HasEntries reports whether there are entries that the process has not polled, or, with solicited,
 	// such entries that are solicited or errors.
-	Left(solicited bool) bool
+	HasEntries(solicited bool) bool
 }
 
 // armed says which completions make an event.
@@ -56,7 +56,7 @@ type CQ struct {
 	armed       armed
 	overrun     bool
 
-	pipe    *pipe // nil without Delay
+	pipe    *pipe // nil without SetLatency
 	sink    Sink  // nil if entries are kept here
 	channel *Channel
 	unacked int // events taken from the channel and not acknowledged
@@ -132,61 +132,61 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 		c.VendorErr = c.Status.VendorErr(c.Opcode&Recv != 0)
 	}
 	if q.pipe != nil && !q.pipe.arriving {
-		q.pipe.push(now, c, solicited)
-		q.arrive(now)
+		q.pipe.pushEntry(now, c, solicited)
+		q.addArrived(now)
 		return !q.overrun
 	}
 	if q.sink != nil {
-		return q.pass(now, c, solicited)
+		return q.passToSink(now, c, solicited)
 	}
 	if q.count == q.depth {
-		q.fail()
+		q.failQueue()
 		return false
 	}
 	if q.count == len(q.ring) {
-		q.grow(min(q.depth, max(4, 2*len(q.ring))))
+		q.growRing(min(q.depth, max(4, 2*len(q.ring))))
 	}
-	q.ring[q.slot(q.count)] = c
+	q.ring[q.slotIndex(q.count)] = c
 	q.count++
-	q.look(now, c, solicited)
+	q.handleMaybeRequested(now, c, solicited)
 	return true
 }
 
-// look handles an entry that may be of the requested kind.
-func (q *CQ) look(now units.Time, c Completion, solicited bool) {
+// handleMaybeRequested handles an entry that may be of the requested kind.
+func (q *CQ) handleMaybeRequested(now units.Time, c Completion, solicited bool) {
 	if q.armed == forAny || q.armed == forSolicited && (solicited || c.Status != Success) {
-		q.match(now)
+		q.handleRequested(now)
 	}
 }
 
-// pass hands an entry to the sink. Requests of the process count from before the entry, which it
+// passToSink hands an entry to the sink. Requests of the process count from before the entry, which it
 // cannot have seen.
-func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
-	if !q.sink.Put(c, solicited || c.Status != Success) {
-		q.fail()
+func (q *CQ) passToSink(now units.Time, c Completion, solicited bool) bool {
+	if !q.sink.PutEntry(c, solicited || c.Status != Success) {
+		q.failQueue()
 		return false
 	}
 	q.takeRequests()
-	q.look(now, c, solicited)
+	q.handleMaybeRequested(now, c, solicited)
 	return true
 }
 
 // takeRequests takes over the requests of the process.
 func (q *CQ) takeRequests() {
-	if forAny, forSolicited := q.sink.Asked(); forAny || forSolicited {
+	if forAny, forSolicited := q.sink.EventRequest(); forAny || forSolicited {
 		q.Arm(!forAny)
 	}
 }
 
-// slot returns the index of the i-th entry.
-func (q *CQ) slot(i int) int {
+// slotIndex returns the index of the i-th entry.
+func (q *CQ) slotIndex(i int) int {
 	if i += q.head; i >= len(q.ring) {
 		i -= len(q.ring)
 	}
 	return i
 }
 
-func (q *CQ) grow(n int) {
+func (q *CQ) growRing(n int) {
 	ring := make([]Completion, n)
 	q.copyOut(ring)
 	q.ring, q.head = ring, 0
@@ -201,7 +201,7 @@ func (q *CQ) copyOut(dst []Completion) int {
 	return n
 }
 
-func (q *CQ) fail() {
+func (q *CQ) failQueue() {
 	q.overrun = true
 	if q.events == nil {
 		return
@@ -224,25 +224,25 @@ func (q *CQ) Poll(dst []Completion) (int, error) {
 	if q.count -= n; q.count == 0 {
 		q.head = 0
 	} else {
-		q.head = q.slot(n)
+		q.head = q.slotIndex(n)
 	}
 	return n, nil
 }
 
-// Discard removes the entries of a queue pair that is reset or destroyed, as drivers do
+// DiscardQP removes the entries of a queue pair that is reset or destroyed, as drivers do
 // (mlx5_ib_cq_clean of Linux), and returns how many there were.
-func (q *CQ) Discard(qp uint32) int {
+func (q *CQ) DiscardQP(qp uint32) int {
 	kept := 0
 	for i := range q.count {
-		c := q.ring[q.slot(i)]
+		c := q.ring[q.slotIndex(i)]
 		if c.QP != qp {
-			q.ring[q.slot(kept)] = c
+			q.ring[q.slotIndex(kept)] = c
 			kept++
 		}
 	}
 	gone := q.count - kept
 	q.count = kept
-	return gone + q.pipe.discard(qp)
+	return gone + q.pipe.discardQP(qp)
 }
 
 // Resize changes the depth, to between the number of waiting entries and limit.
@@ -257,9 +257,9 @@ func (q *CQ) Resize(depth, limit int) error {
 	return nil
 }
 
-// Attach records that a queue pair completes here; it is called twice if both sends and receives
+// AttachQP records that a queue pair completes here; it is called twice if both sends and receives
 // do.
-func (q *CQ) Attach(qp uint32) {
+func (q *CQ) AttachQP(qp uint32) {
 	u := q.users[qp]
 	if u.uses == 0 {
 		q.attached++
@@ -269,8 +269,8 @@ func (q *CQ) Attach(qp uint32) {
 	q.users[qp] = u
 }
 
-// Detach undoes one Attach.
-func (q *CQ) Detach(qp uint32) {
+// DetachQP undoes one AttachQP.
+func (q *CQ) DetachQP(qp uint32) {
 	u := q.users[qp]
 	if u.uses--; u.uses <= 0 {
 		delete(q.users, qp)
@@ -293,7 +293,7 @@ func (q *CQ) Destroy() error {
 		q.channel.removeEvents(q)
 	}
 	q.channel, q.ring, q.count, q.head = nil, nil, 0, 0
-	q.pipe.clear()
+	q.pipe.clearEntries()
 	q.armed, q.due, q.missed, q.overrun = unarmed, units.Never, units.Never, true
 	return nil
 }

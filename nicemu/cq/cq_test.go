@@ -42,7 +42,7 @@ func TestCQIsASlice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.Attach(3)
+		q.AttachQP(3)
 		var want []Completion
 		var events, taken, wakes int
 		armedAny, armedSolicited, dead := false, false, false
@@ -121,7 +121,7 @@ func TestCQIsASlice(t *testing.T) {
 						kept = append(kept, c)
 					}
 				}
-				if n := q.Discard(qp); n != len(want)-len(kept) {
+				if n := q.DiscardQP(qp); n != len(want)-len(kept) {
 					t.Fatalf("discarded %d", n)
 				}
 				want = kept
@@ -153,7 +153,7 @@ func TestChannelKeepsOrder(t *testing.T) {
 				q := rapid.SampledFrom(queues).Draw(t, "queue")
 				q.Arm(false)
 				q.Push(0, Completion{}, false)
-				q.Discard(0)
+				q.DiscardQP(0)
 				want = append(want, q)
 			},
 			"get": func(t *rapid.T) {
@@ -221,7 +221,7 @@ func TestChannelDoesNotGrow(t *testing.T) {
 	for i := range 10000 {
 		q.Arm(false)
 		q.Push(0, Completion{}, false)
-		q.Discard(0)
+		q.DiscardQP(0)
 		if i > 2 {
 			ch.Get()
 		}
@@ -240,14 +240,14 @@ type leaver struct {
 func (l *leaver) CQError(q *CQ) { l.q = q }
 func (l *leaver) QPFatal(qp uint32) {
 	l.told = append(l.told, qp)
-	l.q.Detach(qp)
+	l.q.DetachQP(qp)
 }
 
 func TestQueuePairsLeaveDuringOverrun(t *testing.T) {
 	l := &leaver{}
 	q := newCQ(t, 1, nil, l)
 	for qp := range uint32(3) {
-		q.Attach(qp)
+		q.AttachQP(qp)
 	}
 	q.Push(0, Completion{}, false)
 	q.Push(0, Completion{}, false)
@@ -279,10 +279,10 @@ func TestOverrunTellsEveryQueuePair(t *testing.T) {
 	l := &log{}
 	q := newCQ(t, 1, nil, l)
 	for _, qp := range []uint32{5, 2, 5, 7} {
-		q.Attach(qp)
+		q.AttachQP(qp)
 	}
-	q.Detach(7)
-	q.Detach(5)
+	q.DetachQP(7)
+	q.DetachQP(5)
 	for range 3 {
 		q.Push(0, Completion{ID: 1}, false)
 	}
@@ -312,26 +312,26 @@ func TestModeration(t *testing.T) {
 		}
 		q.Push(units.Time(i)*us, Completion{}, false)
 	}
-	if ch.Len() != 1 || q.Deadline() != units.Never {
-		t.Fatalf("%d events after 3, deadline %v", ch.Len(), q.Deadline())
+	if ch.Len() != 1 || q.NextExpiry() != units.Never {
+		t.Fatalf("%d events after 3, deadline %v", ch.Len(), q.NextExpiry())
 	}
 	q.Push(20*us, Completion{}, false)
-	if q.Deadline() != units.Never {
+	if q.NextExpiry() != units.Never {
 		t.Error("a deadline, but not armed")
 	}
 	q.Arm(true)
 	q.Push(20*us, Completion{}, false)
 	q.Push(21*us, Completion{}, true)
-	if q.Deadline() != 31*us {
-		t.Errorf("deadline %v, want 31us", q.Deadline())
+	if q.NextExpiry() != 31*us {
+		t.Errorf("deadline %v, want 31us", q.NextExpiry())
 	}
-	q.Expire(30 * us)
+	q.ReleaseDue(30 * us)
 	if ch.Len() != 1 {
 		t.Error("an event before its time")
 	}
-	q.Expire(31 * us)
-	if ch.Len() != 2 || q.Deadline() != units.Never {
-		t.Errorf("%d events, deadline %v", ch.Len(), q.Deadline())
+	q.ReleaseDue(31 * us)
+	if ch.Len() != 2 || q.NextExpiry() != units.Never {
+		t.Errorf("%d events, deadline %v", ch.Len(), q.NextExpiry())
 	}
 	for _, m := range []Moderation{{Count: 2}, {Period: -1}, {Period: MaxPeriod + 1}} {
 		if err := q.Moderate(m); !errors.Is(err, syscall.EINVAL) {
@@ -351,11 +351,11 @@ func TestDestroy(t *testing.T) {
 	event(other)
 	event(q)
 	ch.Get()
-	q.Attach(1)
+	q.AttachQP(1)
 	if err := q.Destroy(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("with a queue pair: %v", err)
 	}
-	q.Detach(1)
+	q.DetachQP(1)
 	if err := q.Destroy(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("with an event not acknowledged: %v", err)
 	}
@@ -474,7 +474,7 @@ type shelf struct {
 	left           bool
 }
 
-func (s *shelf) Put(c Completion, solicited bool) bool {
+func (s *shelf) PutEntry(c Completion, solicited bool) bool {
 	if len(s.entries) == s.room {
 		return false
 	}
@@ -483,15 +483,15 @@ func (s *shelf) Put(c Completion, solicited bool) bool {
 	return true
 }
 
-func (s *shelf) Asked() (any, solicited bool) {
+func (s *shelf) EventRequest() (any, solicited bool) {
 	any, solicited = s.any, s.solicited
 	s.any, s.solicited = false, false
 	return any, solicited
 }
 
-func (s *shelf) Event() { s.events++ }
+func (s *shelf) SignalEvent() { s.events++ }
 
-func (s *shelf) Left(bool) bool { return s.left }
+func (s *shelf) HasEntries(bool) bool { return s.left }
 
 // TestSink: entries and events go to the sink, as it has requested; when it is full the queue has
 // overrun.
@@ -532,13 +532,13 @@ func TestSink(t *testing.T) {
 		{solicited: true, left: true, events: 5},
 	} {
 		s.any, s.solicited, s.left = c.any, c.solicited, c.left
-		q.Missed(0)
-		if q.Deadline() < units.Never {
-			q.Expire(q.Deadline() - 1)
-			q.Expire(q.Deadline())
+		q.RecheckEntries(0)
+		if q.NextExpiry() < units.Never {
+			q.ReleaseDue(q.NextExpiry() - 1)
+			q.ReleaseDue(q.NextExpiry())
 		}
-		if s.events != c.events || q.Deadline() != units.Never {
-			t.Errorf("missed %d: %d events, not %d; something is due at %v", i, s.events, c.events, q.Deadline())
+		if s.events != c.events || q.NextExpiry() != units.Never {
+			t.Errorf("missed %d: %d events, not %d; something is due at %v", i, s.events, c.events, q.NextExpiry())
 		}
 	}
 	if len(s.entries) != 5 || q.Len() != 0 {

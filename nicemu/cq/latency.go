@@ -14,8 +14,8 @@ type Latency struct {
 	Data units.Time
 }
 
-// Of returns the time that an entry takes when no other is in front of it.
-func (l Latency) Of(c *Completion) units.Time {
+// LatencyOf returns the time that an entry takes when no other is in front of it.
+func (l Latency) LatencyOf(c *Completion) units.Time {
 	if c.Status == Success && c.ByteLen > 0 {
 		return l.Entry + l.Data
 	}
@@ -36,65 +36,65 @@ type underWay struct {
 	solicited bool
 }
 
-// Delay sets the latency of the queue, not negative, before it has entries. Push then marks when
-// the NIC makes an entry; Deadline and Expire deliver it.
-func (q *CQ) Delay(l Latency) {
+// SetLatency sets the latency of the queue, not negative, before it has entries. Push then marks when
+// the NIC makes an entry; Deadline and ReleaseDue deliver it.
+func (q *CQ) SetLatency(l Latency) {
 	q.pipe = nil
 	if l != (Latency{}) {
 		q.pipe = &pipe{Latency: l}
 	}
 }
 
-// Coming returns the number of entries that the NIC has made and that cannot be polled yet.
-func (q *CQ) Coming() int {
+// EntriesInPipe returns the number of entries that the NIC has made and that cannot be polled yet.
+func (q *CQ) EntriesInPipe() int {
 	if q.pipe == nil {
 		return 0
 	}
 	return q.pipe.queue.Len()
 }
 
-// push schedules the arrival of an entry.
-func (p *pipe) push(now units.Time, c Completion, solicited bool) {
-	at := now + p.Of(&c)
+// pushEntry schedules the arrival of an entry.
+func (p *pipe) pushEntry(now units.Time, c Completion, solicited bool) {
+	at := now + p.LatencyOf(&c)
 	if p.queue.Len() > 0 {
 		at = max(at, p.queue.Last().at)
 	}
 	p.queue.Push(underWay{at, c, solicited})
 }
 
-// next returns when the oldest entry arrives; units.Never if there is none.
-func (p *pipe) next() units.Time {
+// nextArrival returns when the oldest entry arrives; units.Never if there is none.
+func (p *pipe) nextArrival() units.Time {
 	if p == nil || p.queue.Len() == 0 {
 		return units.Never
 	}
 	return p.queue.First().at
 }
 
-func (p *pipe) clear() {
+func (p *pipe) clearEntries() {
 	if p != nil {
 		p.queue.Clear()
 	}
 }
 
-// discard removes the entries of a queue pair, and returns how many there were.
-func (p *pipe) discard(qp uint32) int {
+// discardQP removes the entries of a queue pair, and returns how many there were.
+func (p *pipe) discardQP(qp uint32) int {
 	if p == nil {
 		return 0
 	}
 	return p.queue.DeleteFunc(func(u *underWay) bool { return u.entry.QP == qp })
 }
 
-// arrive adds the entries that have arrived by now.
-func (q *CQ) arrive(now units.Time) {
-	for q.pipe.next() <= now {
+// addArrived adds the entries that have arrived by now.
+func (q *CQ) addArrived(now units.Time) {
+	for q.pipe.nextArrival() <= now {
 		u := q.pipe.queue.Pop()
-		q.Deliver(u.at, u.entry, u.solicited)
+		q.DeliverEntry(u.at, u.entry, u.solicited)
 	}
 }
 
-// Deliver is Push without a Latency: the entry does not come from the NIC, and precedes those under
+// DeliverEntry is Push without a Latency: the entry does not come from the NIC, and precedes those under
 // way.
-func (q *CQ) Deliver(now units.Time, c Completion, solicited bool) bool {
+func (q *CQ) DeliverEntry(now units.Time, c Completion, solicited bool) bool {
 	if q.pipe == nil {
 		return q.Push(now, c, solicited)
 	}

@@ -18,7 +18,7 @@ func TestLatency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.Delay(l)
+		q.SetLatency(l)
 		type due struct {
 			id uint64
 			qp uint32
@@ -54,11 +54,11 @@ func TestLatency(t *testing.T) {
 			"deliver": func(*rapid.T) {
 				id++
 				here = append(here, id)
-				q.Deliver(now, Completion{ID: id, QP: 3}, false)
+				q.DeliverEntry(now, Completion{ID: id, QP: 3}, false)
 			},
 			"pass": func(t *rapid.T) {
 				now += some.Draw(t, "time")
-				q.Expire(now)
+				q.ReleaseDue(now)
 				come()
 			},
 			"end": func(t *rapid.T) {
@@ -69,21 +69,21 @@ func TestLatency(t *testing.T) {
 				}
 				before := len(coming)
 				coming = slices.DeleteFunc(coming, func(d due) bool { return d.qp == 1 })
-				if n := q.Discard(1); n != before-len(coming) {
+				if n := q.DiscardQP(1); n != before-len(coming) {
 					t.Fatalf("%d entries vanish, not %d", n, before-len(coming))
 				}
 			},
 			"": func(t *rapid.T) {
-				if q.Coming() != len(coming) || q.Len() != len(here)-len(got) {
-					t.Fatalf("%d under way and %d here, not %d and %d", q.Coming(), q.Len(), len(coming), len(here)-len(got))
+				if q.EntriesInPipe() != len(coming) || q.Len() != len(here)-len(got) {
+					t.Fatalf("%d under way and %d here, not %d and %d", q.EntriesInPipe(), q.Len(), len(coming), len(here)-len(got))
 				}
-				if len(coming) > 0 && q.Deadline() != coming[0].at || len(coming) == 0 && q.Deadline() != units.Never {
-					t.Fatalf("the next comes at %v", q.Deadline())
+				if len(coming) > 0 && q.NextExpiry() != coming[0].at || len(coming) == 0 && q.NextExpiry() != units.Never {
+					t.Fatalf("the next comes at %v", q.NextExpiry())
 				}
 			},
 		})
 		now += units.Second
-		q.Expire(now)
+		q.ReleaseDue(now)
 		come()
 		var batch [1 << 10]Completion
 		n, _ := q.Poll(batch[:])

@@ -19,12 +19,12 @@ func (q *CQ) Arm(solicitedOnly bool) {
 	}
 }
 
-// match handles an entry of the requested kind.
-func (q *CQ) match(now units.Time) {
+// handleRequested handles an entry of the requested kind.
+func (q *CQ) handleRequested(now units.Time) {
 	q.held++
 	m := q.moderation
 	if m.Period == 0 || m.Count > 0 && q.held >= int(m.Count) {
-		q.event()
+		q.raiseEvent()
 		return
 	}
 	if q.held == 1 {
@@ -32,12 +32,12 @@ func (q *CQ) match(now units.Time) {
 	}
 }
 
-func (q *CQ) event() {
+func (q *CQ) raiseEvent() {
 	q.armed, q.held, q.due, q.missed = unarmed, 0, units.Never, units.Never
 	if q.sink != nil {
-		q.sink.Event()
+		q.sink.SignalEvent()
 	} else if q.channel != nil {
-		q.channel.put(q)
+		q.channel.putQueue(q)
 	}
 }
 
@@ -69,11 +69,11 @@ func (q *CQ) Moderate(m Moderation) error {
 // already there.
 const missedAfter = 100 * units.Microsecond
 
-// Missed is called for a queue with a sink whose process has found, after requesting an event, that
+// RecheckEntries is called for a queue with a sink whose process has found, after requesting an event, that
 // there are entries that caused none. If it polls now, as it should, it needs no event, and some
 // programs do not tolerate an unnecessary one. Otherwise the event comes soon: with ConnectX NICs
 // it would come at once, and UCX relies on that.
-func (q *CQ) Missed(now units.Time) {
+func (q *CQ) RecheckEntries(now units.Time) {
 	if q.sink == nil {
 		return
 	}
@@ -83,21 +83,21 @@ func (q *CQ) Missed(now units.Time) {
 	}
 }
 
-// Deadline returns when to call Expire; units.Never means not at all. Push, Arm and Missed may
+// NextExpiry returns when to call ReleaseDue; units.Never means not at all. Push, Arm and RecheckEntries may
 // change it.
-func (q *CQ) Deadline() units.Time { return min(q.due, q.missed, q.pipe.next()) }
+func (q *CQ) NextExpiry() units.Time { return min(q.due, q.missed, q.pipe.nextArrival()) }
 
-// Expire delivers the entries whose latency has passed (Latency), and releases an event that was
+// ReleaseDue delivers the entries whose latency has passed (Latency), and releases an event that was
 // held back until now, or that was missed.
-func (q *CQ) Expire(now units.Time) {
-	q.arrive(now)
+func (q *CQ) ReleaseDue(now units.Time) {
+	q.addArrived(now)
 	if q.due <= now {
-		q.event()
+		q.raiseEvent()
 	}
 	if q.missed <= now {
 		q.missed = units.Never
-		if q.sink.Left(q.armed == forSolicited) {
-			q.match(now)
+		if q.sink.HasEntries(q.armed == forSolicited) {
+			q.handleRequested(now)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (c *Channel) Destroy() error {
 	return nil
 }
 
-func (c *Channel) put(q *CQ) {
+func (c *Channel) putQueue(q *CQ) {
 	c.events.Push(q)
 	q.pending++
 	if c.Len() == 1 && c.Notify != nil {

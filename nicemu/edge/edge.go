@@ -33,7 +33,7 @@ type Kind struct {
 	// Settings returns the parameters of a preset, "" without presets, for a host whose link has
 	// rate line, 0 for an unlimited one.
 	Settings func(preset string, line units.Rate) Settings
-	// Gauges describes the values of Service.Gauges.
+	// Gauges describes the values of Service.AppendGauges.
 	Gauges []gauge.Gauge
 }
 
@@ -51,8 +51,8 @@ type Settings interface {
 
 // MessageReceiver is implemented by the settings of services that take messages about ordinary flows.
 type MessageReceiver interface {
-	// Hears returns the protocol of these messages, nil if there is none.
-	Hears() *packet.MessageProtocol
+	// MessageProtocol returns the protocol of these messages, nil if there is none.
+	MessageProtocol() *packet.MessageProtocol
 }
 
 // Choice is a chosen edge service with its parameters. The zero Choice means no service.
@@ -71,27 +71,27 @@ type Encapsulator interface {
 // with Host.Feed, and returns them when Next asks: the scheduler among the port's classes and the
 // pauses of its peer apply to them as to all that the port sends.
 type Service interface {
-	// Send takes a packet that the host sends. It has already been counted.
-	Send(now units.Time, p *packet.Packet)
+	// SendPacket takes a packet that the host sends. It has already been counted.
+	SendPacket(now units.Time, p *packet.Packet)
 	// Next returns the packet of a class that leaves now, which then belongs to the port; nil if
-	// there is none after all, and then the class is no longer fed. While Next runs, Feed does not
+	// there is none after all, and then the class is no longer fed. While Next runs, AnnouncePacket does not
 	// call it.
 	Next(now units.Time, prio uint8) *packet.Packet
-	// Wants reports whether the service takes a packet that arrived, instead of the host. Captures
+	// WantsPacket reports whether the service takes a packet that arrived, instead of the host. Captures
 	// call it too, and it changes nothing.
-	Wants(p *packet.Packet) bool
-	// Receive takes a packet that it Wants.
-	Receive(now units.Time, p *packet.Packet)
+	WantsPacket(p *packet.Packet) bool
+	// ReceivePacket takes a packet that it WantsPacket.
+	ReceivePacket(now units.Time, p *packet.Packet)
 	// Fire is called at the time that Host.Arm gave.
 	Fire(now units.Time)
-	// Line reports that the link now has rate r; 0 means no limit.
-	Line(now units.Time, r units.Rate)
+	// SetLineRate reports that the link now has rate r; 0 means no limit.
+	SetLineRate(now units.Time, r units.Rate)
 
-	// Held returns the number of packets that the service holds, and their bytes as frames.
-	Held() (packets int, bytes units.Bytes)
-	// Gauges appends the values of the gauges that the service's Kind describes, in their order.
+	// HeldPackets returns the number of packets that the service holds, and their bytes as frames.
+	HeldPackets() (packets int, bytes units.Bytes)
+	// AppendGauges appends the values of the gauges that the service's Kind describes, in their order.
 	// The call changes nothing.
-	Gauges(now units.Time, values []float64) []float64
+	AppendGauges(now units.Time, values []float64) []float64
 
 	// FlowGauges describes Flow.Gauges. It is the same for all flows, always. A service that does
 	// not distinguish flows embeds Flowless.
@@ -103,7 +103,7 @@ type Service interface {
 	EachFlow(now units.Time, f func(x *Flow) bool)
 	// OnFlowEnd sets gone to be called for each flow that is removed, with all its counters. Call it
 	// before the run.
-	OnFlowEnd(gone func(now units.Time, x *Flow))
+	OnFlowEnd(onEnd func(now units.Time, x *Flow))
 }
 
 // Flow is the state of a flow of a service at one moment. It is valid only during the call.
@@ -170,8 +170,8 @@ type Host interface {
 	Pass(now units.Time, p *packet.Packet)
 	// Drop ends a packet, and counts and captures the drop at the port.
 	Drop(now units.Time, p *packet.Packet, why packet.Fate)
-	// Deliver delivers a packet to its receiver at the host, as if it had arrived like this.
-	Deliver(now units.Time, p *packet.Packet)
+	// DeliverPacket delivers a packet to its receiver at the host, as if it had arrived like this.
+	DeliverPacket(now units.Time, p *packet.Packet)
 	// Consume ends a received packet that was for the service.
 	Consume(now units.Time, p *packet.Packet)
 	// Waits reports that a packet starts to wait in the service, and Leaves that it no longer
@@ -214,24 +214,24 @@ type Peer struct {
 
 // Port is a port that takes packets.
 type Port interface {
-	// Feed announces a packet of a class to send, of size bytes as a frame; 0 means there is none.
+	// AnnouncePacket announces a packet of a class to send, of size bytes as a frame; 0 means there is none.
 	// It may ask for the packet at once.
-	Feed(now units.Time, prio uint8, size units.Bytes)
+	AnnouncePacket(now units.Time, prio uint8, size units.Bytes)
 }
 
 // Taker is implemented by services that programs use directly: it gets packets of the service's own
 // protocol that are for the host, such as those from its tunnels, instead of the host's device.
 type Taker interface {
-	// Takes returns that protocol.
-	Takes() *packet.MessageProtocol
-	// Take handles a packet, and owns it. It may be Trimmed, or Returned.
-	Take(now units.Time, p *packet.Packet)
+	// TakenProtocol returns that protocol.
+	TakenProtocol() *packet.MessageProtocol
+	// TakePacket handles a packet, and owns it. It may be Trimmed, or Returned.
+	TakePacket(now units.Time, p *packet.Packet)
 }
 
 // TakesNIC is implemented by services that also carry the packets of the host's NIC. Otherwise
 // these bypass the service: service and NIC take turns (Outlet).
 type TakesNIC interface {
-	// NIC takes the NIC, which it asks for packets as a port does, and returns the port that the
+	// NICPort takes the NIC, which it asks for packets as a port does, and returns the port that the
 	// NIC must feed. Packets from the NIC have already been counted. It is called before the run.
-	NIC(f Feeder) Port
+	NICPort(f Feeder) Port
 }

@@ -36,31 +36,31 @@ func NewOutlet(p Port) *Outlet {
 	return o
 }
 
-// Service returns the port for the service to feed, which asks f. It is called before the run.
-func (o *Outlet) Service(f Feeder) Port { return o.side(0, f) }
+// ServicePort returns the port for the service to feed, which asks f. It is called before the run.
+func (o *Outlet) ServicePort(f Feeder) Port { return o.makeSide(0, f) }
 
-// NIC returns the port for the NIC to feed.
-func (o *Outlet) NIC(f Feeder) Port { return o.side(1, f) }
+// NICPort returns the port for the NIC to feed.
+func (o *Outlet) NICPort(f Feeder) Port { return o.makeSide(1, f) }
 
-func (o *Outlet) side(n int, f Feeder) Port {
+func (o *Outlet) makeSide(n int, f Feeder) Port {
 	o.sides[n].feeder = f
 	return &o.sides[n]
 }
 
-// Feed implements Port for one side.
-func (s *side) Feed(now units.Time, prio uint8, size units.Bytes) {
+// AnnouncePacket implements Port for one side.
+func (s *side) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	s.size[prio] = size
 	s.outlet.announceNext(now, prio)
 }
 
 // announceNext announces the next packet of a class to the port.
 func (o *Outlet) announceNext(now units.Time, prio uint8) {
-	o.port.Feed(now, prio, o.next(prio).size[prio])
+	o.port.AnnouncePacket(now, prio, o.nextSide(prio).size[prio])
 }
 
-// next returns the side whose turn it is: the one that did not supply the last packet, if it has
+// nextSide returns the side whose turn it is: the one that did not supply the last packet, if it has
 // one.
-func (o *Outlet) next(prio uint8) *side {
+func (o *Outlet) nextSide(prio uint8) *side {
 	s := &o.sides[1-o.last[prio]]
 	if s.size[prio] == 0 {
 		s = &o.sides[o.last[prio]]
@@ -71,7 +71,7 @@ func (o *Outlet) next(prio uint8) *side {
 // Next returns a packet for the port.
 func (o *Outlet) Next(now units.Time, prio uint8) *packet.Packet {
 	for range o.sides {
-		s := o.next(prio)
+		s := o.nextSide(prio)
 		if s.size[prio] == 0 {
 			break
 		}

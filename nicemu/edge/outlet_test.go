@@ -21,7 +21,7 @@ func (s *stock) tell() {
 	if s.left == 0 {
 		size = 0
 	}
-	s.port.Feed(0, 3, size)
+	s.port.AnnouncePacket(0, 3, size)
 }
 
 func (s *stock) Next(units.Time, uint8) *packet.Packet {
@@ -38,7 +38,7 @@ func (s *stock) Next(units.Time, uint8) *packet.Packet {
 // slot is a port that records what is fed.
 type slot struct{ fed units.Bytes }
 
-func (s *slot) Feed(_ units.Time, _ uint8, size units.Bytes) { s.fed = size }
+func (s *slot) AnnouncePacket(_ units.Time, _ uint8, size units.Bytes) { s.fed = size }
 
 // TestOutletTakesTurns: two feeders of one port take turns; one that has nothing, or nothing after
 // all, does not hold up the other; and the port knows what comes next.
@@ -46,7 +46,7 @@ func TestOutletTakesTurns(t *testing.T) {
 	port, pool := &slot{}, packet.NewPools(1)[0]
 	o := NewOutlet(port)
 	a, b := &stock{pool: pool, size: 100, left: 4, lies: true}, &stock{pool: pool, size: 200, left: 6}
-	a.port, b.port = o.Service(a), o.NIC(b)
+	a.port, b.port = o.ServicePort(a), o.NICPort(b)
 	a.tell()
 	b.tell()
 	var got []units.Bytes

@@ -63,11 +63,11 @@ func AccessOf(flags uint32) (Access, error) {
 		return 0, fmt.Errorf("%w: access flags %#x are not implemented: use %#x at most", syscall.EOPNOTSUPP, flags&^known, known)
 	}
 	a := Access(flags)
-	return a, a.check()
+	return a, a.checkRights()
 }
 
-// check checks a region's rights against ibv_reg_mr(3) (§11.2.8).
-func (a Access) check() error {
+// checkRights checks a region's rights against ibv_reg_mr(3) (§11.2.8).
+func (a Access) checkRights() error {
 	switch {
 	case a&^known != 0:
 		return fmt.Errorf("%w: unknown access right %v: leave it out", syscall.EOPNOTSUPP, a&^known)

@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 	w, _ := tab.AllocWindow(pd, Type2)
 	idle, _ := tab.AllocWindow(pd, Type1)
 	mine := tab.View(pd, 1)
-	key, f := mine.Bind(Binding{Window: w.RKey(), Tag: 9, Region: rw, Addr: 0x1008, Length: 16, Access: RemoteRead})
+	key, f := mine.BindWindow(Binding{Window: w.RKey(), Tag: 9, Region: rw, Addr: 0x1008, Length: 16, Access: RemoteRead})
 	if f != OK {
 		t.Fatal(f)
 	}
@@ -85,25 +85,25 @@ func TestFaults(t *testing.T) {
 		if c.span.Access&remote != 0 {
 			use = Remote
 		}
-		if f := c.view.Check(c.span); f != c.fault || f.Status(use) != c.status {
+		if f := c.view.CheckSpan(c.span); f != c.fault || f.Status(use) != c.status {
 			t.Errorf("%s: %v, %v; want %v, %v", c.name, f, f.Status(use), c.fault, c.status)
 		}
 	}
 	gone := Span{hole, 0x1000 + 60, 8, LocalWrite}
-	if f := mine.Store(gone, make([]byte, 8)); f != Unmapped || f.Status(Local) != cq.LocProtErr {
+	if f := mine.StoreSpan(gone, make([]byte, 8)); f != Unmapped || f.Status(Local) != cq.LocProtErr {
 		t.Errorf("store to memory that is not there: %v", f)
 	}
-	if _, f := mine.Load(gone, nil); f != Unmapped {
+	if _, f := mine.LoadSpan(gone, nil); f != Unmapped {
 		t.Errorf("load from memory that is not there: %v", f)
 	}
 	gone.VA = 0x1000 + 64
 	if _, f := mine.FetchAdd(gone, 1); f != Unmapped {
 		t.Errorf("atomic in memory that is not there: %v", f)
 	}
-	if f := mine.Scatter([]SGE{{0x1000, 8, rw}}, 0, 8, make([]byte, 5)); f != OutOfBounds {
+	if f := mine.ScatterBytes([]SGE{{0x1000, 8, rw}}, 0, 8, make([]byte, 5)); f != OutOfBounds {
 		t.Errorf("less data than is to be scattered: %v", f)
 	}
-	if f := mine.Store(Span{rw, 0x1000, 4, LocalWrite}, make([]byte, 5)); f != OutOfBounds {
+	if f := mine.StoreSpan(Span{rw, 0x1000, 4, LocalWrite}, make([]byte, 5)); f != OutOfBounds {
 		t.Errorf("more data than the span has: %v", f)
 	}
 }
@@ -144,36 +144,36 @@ func TestBindFaults(t *testing.T) {
 		{"type 2 again", Binding{Window: w2.RKey(), Region: rw, Addr: 0x1000, Length: 8}, BadKey}, // the key has moved on
 	} {
 		c.b.Tag = 0x55
-		if _, f := v.Bind(c.b); f != c.want {
+		if _, f := v.BindWindow(c.b); f != c.want {
 			t.Errorf("%s: %v, want %v", c.name, f, c.want)
 		}
 	}
 	again := Binding{Window: w2.RKey(), Tag: 1, Region: rw, Addr: 0x1000, Length: 8}
-	if _, f := v.Bind(again); f != BadBind || f.Status(Bind) != cq.MWBindErr {
+	if _, f := v.BindWindow(again); f != BadBind || f.Status(Bind) != cq.MWBindErr {
 		t.Errorf("type 2 that is bound: %v", f)
 	}
-	if f := tab.View(pd, 2).Invalidate(w2.RKey()); f != WrongQP || f.Status(RemoteInvalidate) != cq.RemInvReqErr {
+	if f := tab.View(pd, 2).InvalidateKey(w2.RKey()); f != WrongQP || f.Status(RemoteInvalidate) != cq.RemInvReqErr {
 		t.Errorf("invalidated by another queue pair: %v", f)
 	}
-	if f := v.Invalidate(w1.RKey()); f != BadKey || f.Status(LocalInvalidate) != cq.LocQPOpErr {
+	if f := v.InvalidateKey(w1.RKey()); f != BadKey || f.Status(LocalInvalidate) != cq.LocQPOpErr {
 		t.Errorf("type 1 was invalidated: %v", f)
 	}
-	if f := v.Invalidate(rw); f != BadKey {
+	if f := v.InvalidateKey(rw); f != BadKey {
 		t.Errorf("a region was invalidated: %v", f)
 	}
-	if f := v.Check(Span{w2.RKey(), 0, 8, RemoteRead}); f != OK {
+	if f := v.CheckSpan(Span{w2.RKey(), 0, 8, RemoteRead}); f != OK {
 		t.Errorf("zero-based: %v", f)
 	}
-	if f := v.Invalidate(w2.RKey()); f != OK || w2.Region() != nil {
+	if f := v.InvalidateKey(w2.RKey()); f != OK || w2.Region() != nil {
 		t.Errorf("invalidate: %v", f)
 	}
-	if _, f := v.Bind(again); f != OK {
+	if _, f := v.BindWindow(again); f != OK {
 		t.Errorf("bound again: %v", f)
 	}
 	if w1.Region() == nil || w1.Type() != Type1 {
 		t.Error("type 1 is not bound")
 	}
-	if _, f := v.Bind(Binding{Window: w1.RKey()}); f != OK || w1.Region() != nil {
+	if _, f := v.BindWindow(Binding{Window: w1.RKey()}); f != OK || w1.Region() != nil {
 		t.Errorf("type 1 was not unbound: %v", f)
 	}
 }
@@ -281,7 +281,7 @@ func TestListsAreTheirBytes(t *testing.T) {
 			}
 			bytesWant = append(bytesWant, host.Data[i])
 		}
-		got, f := v.Gather(list, uint32(offset), uint32(n), []byte("head"))
+		got, f := v.GatherBytes(list, uint32(offset), uint32(n), []byte("head"))
 		if f != want {
 			t.Fatalf("gather: %v, want %v", f, want)
 		}
@@ -293,7 +293,7 @@ func TestListsAreTheirBytes(t *testing.T) {
 			data[i] += byte(i)
 		}
 		after := bytes.Clone(host.Data)
-		if f := v.Scatter(list, uint32(offset), uint32(n), data); f != want {
+		if f := v.ScatterBytes(list, uint32(offset), uint32(n), data); f != want {
 			t.Fatalf("scatter: %v, want %v", f, want)
 		} else if f != OK {
 			return
@@ -313,10 +313,10 @@ func TestListDoesNotWrap(t *testing.T) {
 	m := register(t, tab, Registration{PD: pd, Length: 64, Access: all | ZeroBased, Backing: &Bytes{Data: make([]byte, 64)}})
 	v := tab.View(pd, 1)
 	list := []SGE{{math.MaxUint64 - 9, 20, m.LKey()}}
-	if _, f := v.Gather(list, 10, 10, nil); f != OutOfBounds {
+	if _, f := v.GatherBytes(list, 10, 10, nil); f != OutOfBounds {
 		t.Errorf("gather: %v", f)
 	}
-	if f := v.Scatter(list, 12, 1, []byte{1}); f != OutOfBounds {
+	if f := v.ScatterBytes(list, 12, 1, []byte{1}); f != OutOfBounds {
 		t.Errorf("scatter: %v", f)
 	}
 	if f := v.CheckList(list, LocalRead); f != OutOfBounds {
@@ -330,14 +330,14 @@ func TestSizes(t *testing.T) {
 	m := register(t, tab, Registration{PD: pd, Addr: 1 << 40, IOVA: 1 << 40, Length: 1 << 40, Access: all, Backing: Sizes{}})
 	real := register(t, tab, Registration{PD: pd, Length: 8, Access: all, Backing: &Bytes{Data: []byte("12345678")}})
 	v := tab.View(pd, 1)
-	data, f := v.Gather([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, []byte("head"))
+	data, f := v.GatherBytes([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, []byte("head"))
 	if string(data) != "head" || f != OK {
 		t.Errorf("%d bytes, %v", len(data), f)
 	}
-	if f := v.Scatter([]SGE{{1 << 40, 4096, m.LKey()}}, 0, 4096, nil); f != OK {
+	if f := v.ScatterBytes([]SGE{{1 << 40, 4096, m.LKey()}}, 0, 4096, nil); f != OK {
 		t.Error(f)
 	}
-	if f := v.Scatter([]SGE{{1<<41 - 1, 2, m.LKey()}}, 0, 2, nil); f != OutOfBounds {
+	if f := v.ScatterBytes([]SGE{{1<<41 - 1, 2, m.LKey()}}, 0, 2, nil); f != OutOfBounds {
 		t.Error(f)
 	}
 	if old, f := v.FetchAdd(Span{Key: m.RKey(), VA: 1 << 40, Length: 8}, 5); old != 0 || f != OK {
@@ -359,11 +359,11 @@ func TestWindowsTranslate(t *testing.T) {
 		va     uint64
 	}{{RemoteRead, 0x77004}, {RemoteRead | ZeroBased, 1}} {
 		w, _ := tab.AllocWindow(pd, Type2)
-		key, f := v.Bind(Binding{Window: w.RKey(), Region: m.LKey(), Addr: 0x77003, Length: 6, Access: c.access})
+		key, f := v.BindWindow(Binding{Window: w.RKey(), Region: m.LKey(), Addr: 0x77003, Length: 6, Access: c.access})
 		if f != OK {
 			t.Fatal(f)
 		}
-		if got, f := v.Load(Span{key, c.va, 4, RemoteRead}, nil); f != OK || string(got) != "6789" {
+		if got, f := v.LoadSpan(Span{key, c.va, 4, RemoteRead}, nil); f != OK || string(got) != "6789" {
 			t.Errorf("%v: %q %v, want 6789", c.access, got, f)
 		}
 	}
@@ -416,7 +416,7 @@ func FuzzWithin(f *testing.F) {
 		end, over := bits.Add64(va, n, 0)
 		last, far := bits.Add64(base, length, 0)
 		want := va >= base && (over < far || over == far && end <= last)
-		if within(base, length, va, n) != want {
+		if isWithin(base, length, va, n) != want {
 			t.Errorf("[%#x+%#x) in [%#x+%#x) is not %v", va, n, base, length, want)
 		}
 	})
@@ -438,7 +438,7 @@ func setup(t testing.TB) (View, Span, []SGE) {
 	}
 	w, _ := tab.AllocWindow(pd, Type2)
 	v := tab.View(pd, 1)
-	wkey, f := v.Bind(Binding{Window: w.RKey(), Region: key, Addr: 4096, Length: 8192, Access: remote})
+	wkey, f := v.BindWindow(Binding{Window: w.RKey(), Region: key, Addr: 4096, Length: 8192, Access: remote})
 	if f != OK {
 		t.Fatal(f)
 	}
@@ -450,10 +450,10 @@ func TestNoAllocations(t *testing.T) {
 	buf := make([]byte, 0, 4096)
 	word := Span{s.Key, s.VA, 8, RemoteAtomic}
 	if n := testing.AllocsPerRun(100, func() {
-		data, _ := v.Gather(list, 500, 4096, buf)
-		_ = v.Scatter(list, 400, 4096, data)
-		_ = v.Check(s)
-		_ = v.Store(s, data)
+		data, _ := v.GatherBytes(list, 500, 4096, buf)
+		_ = v.ScatterBytes(list, 400, 4096, data)
+		_ = v.CheckSpan(s)
+		_ = v.StoreSpan(s, data)
 		_, _ = v.FetchAdd(word, 1)
 		_, _ = v.CompareSwap(word, 1, 2)
 	}); n != 0 {
@@ -466,7 +466,7 @@ func BenchmarkCheck(b *testing.B) {
 	v, s, _ := setup(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if v.Check(s) != OK {
+		if v.CheckSpan(s) != OK {
 			b.Fatal()
 		}
 	}
@@ -479,7 +479,7 @@ func BenchmarkGather(b *testing.B) {
 	b.SetBytes(4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, f := v.Gather(list, 500, 4096, buf); f != OK {
+		if _, f := v.GatherBytes(list, 500, 4096, buf); f != OK {
 			b.Fatal(f)
 		}
 	}

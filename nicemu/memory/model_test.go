@@ -308,7 +308,7 @@ func (m *model) bind(t *rapid.T) {
 		ok = ok && r.pd == pd && a&MWBind != 0 && a&ZeroBased == 0 && inside(r.base, r.length, b.Addr, b.Length) &&
 			(b.Access&(RemoteWrite|RemoteAtomic) == 0 || a&LocalWrite != 0)
 	}
-	key, f := m.table.View(m.pds[pd], qp).Bind(b)
+	key, f := m.table.View(m.pds[pd], qp).BindWindow(b)
 	if ok != (f == OK) {
 		t.Fatalf("%+v: %v", b, f)
 	}
@@ -337,7 +337,7 @@ func (m *model) invalidate(t *rapid.T) {
 	g := rapid.SampledFrom(m.grants).Draw(t, "which")
 	pd, qp := rapid.IntRange(0, 1).Draw(t, "pd"), rapid.Uint32Range(1, 2).Draw(t, "qp")
 	ok := g.window != nil && g.window.Type() == Type2 && g.of != nil && g.pd == pd && g.qp == qp
-	if f := m.table.View(m.pds[pd], qp).Invalidate(g.key()); ok != (f == OK) {
+	if f := m.table.View(m.pds[pd], qp).InvalidateKey(g.key()); ok != (f == OK) {
 		t.Fatalf("%v, want %v", f, ok)
 	}
 	if ok {
@@ -361,7 +361,7 @@ func (m *model) access(t *rapid.T) {
 	case 0: // read
 		s.Access = rapid.SampledFrom([]Access{LocalRead, RemoteRead}).Draw(t, "a")
 		addr, ok := m.allowed(pd, qp, s)
-		got, f := v.Load(s, []byte("x"))
+		got, f := v.LoadSpan(s, []byte("x"))
 		if m.verdict(t, s, v, ok, f); ok && s.Length > 0 && !bytes.Equal(got[1:], m.bytes[addr-hostBase:][:s.Length]) {
 			t.Fatal("read other bytes")
 		}
@@ -369,7 +369,7 @@ func (m *model) access(t *rapid.T) {
 		s.Access = rapid.SampledFrom([]Access{LocalWrite, RemoteWrite}).Draw(t, "a")
 		addr, ok := m.allowed(pd, qp, s)
 		data := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, int(s.Length))
-		f := v.Store(s, data)
+		f := v.StoreSpan(s, data)
 		if m.verdict(t, s, v, ok, f); ok && s.Length > 0 {
 			copy(m.bytes[addr-hostBase:], data)
 		}
@@ -407,8 +407,8 @@ func (m *model) verdict(t *rapid.T, s Span, v View, ok bool, f Fault) {
 	if s.Length == 0 {
 		ok = true
 	}
-	if ok != (f == OK) || v.Check(s) != f {
-		t.Fatalf("%+v: %v, check says %v, want %v", s, f, v.Check(s), ok)
+	if ok != (f == OK) || v.CheckSpan(s) != f {
+		t.Fatalf("%+v: %v, check says %v, want %v", s, f, v.CheckSpan(s), ok)
 	}
 }
 
@@ -420,7 +420,7 @@ func (m *model) check(t *rapid.T) {
 		for pd := range m.pds {
 			v := m.table.View(m.pds[pd], 1)
 			for _, a := range []Access{LocalRead, RemoteRead} {
-				if v.Check(Span{key, hostBase, 1, a}) == OK {
+				if v.CheckSpan(Span{key, hostBase, 1, a}) == OK {
 					t.Fatalf("dead key %#x lives", key)
 				}
 			}

@@ -47,7 +47,7 @@ func (r *Region) PD() *PD { return r.pd }
 // Windows returns the number of memory windows bound to the region.
 func (r *Region) Windows() int { return int(r.windows) }
 
-func (t *Table) check(r Registration) error {
+func (t *Table) checkRegistration(r Registration) error {
 	switch {
 	case r.PD == nil || r.PD.table != t:
 		return fmt.Errorf("%w: the protection domain is not of this device", syscall.EINVAL)
@@ -60,11 +60,11 @@ func (t *Table) check(r Registration) error {
 	case r.Length > 0 && r.IOVA+(r.Length-1) < r.IOVA && r.Access&ZeroBased == 0:
 		return fmt.Errorf("%w: %d bytes from iova %#x go beyond the last address", syscall.EINVAL, r.Length, r.IOVA)
 	}
-	return r.Access.check()
+	return r.Access.checkRights()
 }
 
-// set applies a registration to a region; its key stays.
-func (r *Region) set(to Registration) {
+// applyRegistration applies a registration to a region; its key stays.
+func (r *Region) applyRegistration(to Registration) {
 	r.pd, r.backing, r.access = to.PD, to.Backing, to.Access
 	r.base, r.length, r.addr = to.IOVA, to.Length, to.Addr
 	if r.access&ZeroBased != 0 {
@@ -74,18 +74,18 @@ func (r *Region) set(to Registration) {
 
 // Register makes a memory region (ibv_reg_mr, §11.2.8).
 func (t *Table) Register(r Registration) (*Region, error) {
-	if err := t.check(r); err != nil {
+	if err := t.checkRegistration(r); err != nil {
 		return nil, err
 	}
 	if t.regions >= t.limits.MR {
-		return nil, full("memory regions", "max_mr", t.limits.MR)
+		return nil, checkFull("memory regions", "max_mr", t.limits.MR)
 	}
 	i, err := t.allocateIndex()
 	if err != nil {
 		return nil, err
 	}
 	m := &Region{key: i<<8 | uint32(t.entries[i].tag)}
-	m.set(r)
+	m.applyRegistration(r)
 	t.entries[i].region = m
 	t.regions++
 	r.PD.AddUser()
@@ -108,7 +108,7 @@ const (
 // part of the rights: if it changes without a new translation, addresses count from 0, or are those
 // of the backing.
 func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
-	if err := t.own(m); err != nil {
+	if err := t.checkOwned(m); err != nil {
 		return err
 	}
 	if c == 0 || c&^(ChangeTranslation|ChangePD|ChangeAccess) != 0 {
@@ -127,15 +127,15 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 		}
 		r.Access = to.Access
 	}
-	if err := t.check(r); err != nil {
+	if err := t.checkRegistration(r); err != nil {
 		return err
 	}
 	if m.windows > 0 {
-		return m.busy()
+		return m.checkUnbound()
 	}
-	m.pd.Release()
+	m.pd.ReleaseHold()
 	r.PD.AddUser()
-	m.set(r)
+	m.applyRegistration(r)
 	if c&ChangeTranslation != 0 {
 		m.key = m.key&^0xff | uint32(uint8(m.key)+1)
 	}
@@ -144,25 +144,25 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 
 // Deregister deregisters a region (ibv_dereg_mr, §11.2.8); EBUSY if windows are bound to it.
 func (t *Table) Deregister(m *Region) error {
-	if err := t.own(m); err != nil {
+	if err := t.checkOwned(m); err != nil {
 		return err
 	}
 	if m.windows > 0 {
-		return m.busy()
+		return m.checkUnbound()
 	}
-	m.pd.Release()
-	t.drop(m.key)
+	m.pd.ReleaseHold()
+	t.dropKey(m.key)
 	t.regions--
 	return nil
 }
 
-func (t *Table) own(m *Region) error {
-	if t.region(m.key) != m {
+func (t *Table) checkOwned(m *Region) error {
+	if t.regionOf(m.key) != m {
 		return fmt.Errorf("%w: the region with key %#x does not, or no longer, belong to this device", syscall.EINVAL, m.key)
 	}
 	return nil
 }
 
-func (m *Region) busy() error {
+func (m *Region) checkUnbound() error {
 	return fmt.Errorf("%w: %d memory windows are bound to the region with key %#x: invalidate or deallocate them first", syscall.EBUSY, m.windows, m.key)
 }

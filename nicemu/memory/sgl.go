@@ -32,25 +32,25 @@ func CheckCount(list []SGE, limit int) error {
 // or returned. It returns the first fault.
 func (v View) CheckList(list []SGE, a Access) Fault {
 	for _, e := range list {
-		if f := v.Check(Span{e.LKey, e.VA, e.Length, a}); f != OK {
+		if f := v.CheckSpan(Span{e.LKey, e.VA, e.Length, a}); f != OK {
 			return f
 		}
 	}
 	return OK
 }
 
-// Gather appends n bytes of a list, from offset on, to dst. On a fault, or if bytes of any element
+// GatherBytes appends n bytes of a list, from offset on, to dst. On a fault, or if bytes of any element
 // are not modelled, it returns dst unchanged.
-func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
+func (v View) GatherBytes(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 	data, modelled := dst, true
 	for i := range list {
-		s, f := piece(&list[i], &offset, &n, LocalRead)
+		s, f := takePiece(&list[i], &offset, &n, LocalRead)
 		if f != OK {
 			return dst, f
 		} else if s.Length == 0 {
 			continue
 		}
-		got, f := v.Load(s, data)
+		got, f := v.LoadSpan(s, data)
 		if f != OK {
 			return dst, f
 		}
@@ -66,14 +66,14 @@ func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 	return data, OK
 }
 
-// Scatter writes n bytes, data or nothing if they are not modelled, to a list from offset on. A
+// ScatterBytes writes n bytes, data or nothing if they are not modelled, to a list from offset on. A
 // fault may occur after some of them are written.
-func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
+func (v View) ScatterBytes(list []SGE, offset, n uint32, data []byte) Fault {
 	if len(data) > 0 && len(data) != int(n) {
 		return OutOfBounds
 	}
 	for i := range list {
-		s, f := piece(&list[i], &offset, &n, LocalWrite)
+		s, f := takePiece(&list[i], &offset, &n, LocalWrite)
 		if f != OK {
 			return f
 		} else if s.Length == 0 {
@@ -83,7 +83,7 @@ func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
 		if len(data) > 0 {
 			part, data = data[:s.Length], data[s.Length:]
 		}
-		if f := v.Store(s, part); f != OK {
+		if f := v.StoreSpan(s, part); f != OK {
 			return f
 		}
 	}
@@ -93,9 +93,9 @@ func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
 	return OK
 }
 
-// piece returns the part of an element within the n bytes from offset on, and counts both down.
+// takePiece returns the part of an element within the n bytes from offset on, and counts both down.
 // Addresses do not wrap around to 0.
-func piece(e *SGE, offset, n *uint32, a Access) (s Span, f Fault) {
+func takePiece(e *SGE, offset, n *uint32, a Access) (s Span, f Fault) {
 	if *offset >= e.Length {
 		*offset -= e.Length
 		return s, OK

@@ -54,7 +54,7 @@ type PD struct {
 // AllocPD makes a protection domain; ENOMEM if there are too many.
 func (t *Table) AllocPD() (*PD, error) {
 	if t.pds >= t.limits.PD {
-		return nil, full("protection domains", "max_pd", t.limits.PD)
+		return nil, checkFull("protection domains", "max_pd", t.limits.PD)
 	}
 	t.pds++
 	return &PD{table: t}, nil
@@ -77,8 +77,8 @@ func (t *Table) DeallocPD(p *PD) error {
 // domain.
 func (p *PD) AddUser() { p.users++ }
 
-// Release undoes one Hold.
-func (p *PD) Release() { p.users-- }
+// ReleaseHold undoes one Hold.
+func (p *PD) ReleaseHold() { p.users-- }
 
 // allocateIndex finds a free index.
 func (t *Table) allocateIndex() (uint32, error) {
@@ -88,20 +88,20 @@ func (t *Table) allocateIndex() (uint32, error) {
 		return i, nil
 	}
 	if len(t.entries) > MaxKeys {
-		return 0, full("keys", "24 bits", MaxKeys)
+		return 0, checkFull("keys", "24 bits", MaxKeys)
 	}
 	t.entries = append(t.entries, entry{})
 	return uint32(len(t.entries) - 1), nil
 }
 
-// drop frees the index of a key, which stays invalid until the tags have wrapped around.
-func (t *Table) drop(key uint32) {
+// dropKey frees the index of a key, which stays invalid until the tags have wrapped around.
+func (t *Table) dropKey(key uint32) {
 	t.entries[key>>8] = entry{tag: uint8(key) + 1}
 	t.free = append(t.free, key>>8)
 }
 
-// region finds the region with a key, if any.
-func (t *Table) region(key uint32) *Region {
+// regionOf finds the region with a key, if any.
+func (t *Table) regionOf(key uint32) *Region {
 	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
 		if r := t.entries[i].region; r != nil && r.key == key {
 			return r
@@ -110,8 +110,8 @@ func (t *Table) region(key uint32) *Region {
 	return nil
 }
 
-// window finds the window with a key, if any.
-func (t *Table) window(key uint32) *Window {
+// windowOf finds the window with a key, if any.
+func (t *Table) windowOf(key uint32) *Window {
 	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
 		if w := t.entries[i].window; w != nil && w.key == key {
 			return w
@@ -120,6 +120,6 @@ func (t *Table) window(key uint32) *Window {
 	return nil
 }
 
-func full(what, name string, limit int) error {
+func checkFull(what, name string, limit int) error {
 	return fmt.Errorf("%w: the device holds %d %s (%s): free some first", syscall.ENOMEM, limit, what, name)
 }

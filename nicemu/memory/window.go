@@ -46,7 +46,7 @@ func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 	case kind != Type1 && kind != Type2:
 		return nil, fmt.Errorf("%w: type of memory window is %d: it can be 1 or 2", syscall.EINVAL, kind)
 	case t.windows >= t.limits.MW:
-		return nil, full("memory windows", "max_mw", t.limits.MW)
+		return nil, checkFull("memory windows", "max_mw", t.limits.MW)
 	}
 	i, err := t.allocateIndex()
 	if err != nil {
@@ -61,12 +61,12 @@ func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 
 // DeallocWindow deallocates a window, unbinding it if need be (ibv_dealloc_mw).
 func (t *Table) DeallocWindow(w *Window) error {
-	if t.window(w.key) != w {
+	if t.windowOf(w.key) != w {
 		return fmt.Errorf("%w: the window with key %#x does not, or no longer, belong to this device", syscall.EINVAL, w.key)
 	}
-	t.unbind(w)
-	w.pd.Release()
-	t.drop(w.key)
+	t.unbindWindow(w)
+	w.pd.ReleaseHold()
+	t.dropKey(w.key)
 	t.windows--
 	return nil
 }
@@ -84,13 +84,13 @@ type Binding struct {
 // Key returns the window's remote key after binding.
 func (b *Binding) Key() uint32 { return b.Window&^0xff | uint32(b.Tag) }
 
-// Bind binds a window, and returns its new key. A bound window of type 1 is bound again; one of
+// BindWindow binds a window, and returns its new key. A bound window of type 1 is bound again; one of
 // type 2 must be invalidated first. A fault changes nothing. The rules are those of §10.6: C10-72
 // to C10-75, o10-36.2.2, o10-37.2.30 and o10-37.2.40, as numbered in rdma_rxe (rxe_mw.c); the
 // mapping to faults is ours. LocalWrite is ignored, as in mlx5, since programs set it as they do
 // for regions; rdma_rxe refuses it.
-func (v View) Bind(b Binding) (key uint32, f Fault) {
-	w := v.table.window(b.Window)
+func (v View) BindWindow(b Binding) (key uint32, f Fault) {
+	w := v.table.windowOf(b.Window)
 	b.Access &^= LocalWrite
 	switch {
 	case w == nil:
@@ -103,10 +103,10 @@ func (v View) Bind(b Binding) (key uint32, f Fault) {
 		return 0, BadBind
 	}
 	if b.Length == 0 {
-		v.table.rebind(w, b.Tag)
+		v.table.rebindWindow(w, b.Tag)
 		return w.key, OK
 	}
-	r := v.table.region(b.Region)
+	r := v.table.regionOf(b.Region)
 	switch {
 	case r == nil:
 		return 0, BadKey
@@ -117,10 +117,10 @@ func (v View) Bind(b Binding) (key uint32, f Fault) {
 		return 0, NoRight
 	case r.access&ZeroBased != 0:
 		return 0, BadBind
-	case !within(r.base, r.length, b.Addr, b.Length):
+	case !isWithin(r.base, r.length, b.Addr, b.Length):
 		return 0, OutOfBounds
 	}
-	v.table.rebind(w, b.Tag)
+	v.table.rebindWindow(w, b.Tag)
 	w.region, w.access, w.qp = r, b.Access, v.qp
 	w.base, w.length, w.addr = b.Addr, b.Length, r.addr+(b.Addr-r.base)
 	if b.Access&ZeroBased != 0 {
@@ -133,11 +133,11 @@ func (v View) Bind(b Binding) (key uint32, f Fault) {
 	return w.key, OK
 }
 
-// Invalidate revokes a remote key: that of a window of type 2 bound by this queue pair (§10.6;
+// InvalidateKey revokes a remote key: that of a window of type 2 bound by this queue pair (§10.6;
 // IBV_WR_LOCAL_INV and SEND with Invalidate). The window can be bound again with the same key,
 // which grants nothing meanwhile.
-func (v View) Invalidate(key uint32) Fault {
-	w := v.table.window(key)
+func (v View) InvalidateKey(key uint32) Fault {
+	w := v.table.windowOf(key)
 	switch {
 	case w == nil || w.kind != Type2 || w.region == nil:
 		return BadKey
@@ -146,7 +146,7 @@ func (v View) Invalidate(key uint32) Fault {
 	case w.qp != v.qp:
 		return WrongQP
 	}
-	v.table.unbind(w)
+	v.table.unbindWindow(w)
 	return OK
 }
 
@@ -158,17 +158,17 @@ func (t *Table) UnbindQP(qp uint32) {
 	}
 	for i := range t.entries {
 		if w := t.entries[i].window; w != nil && w.kind == Type2 && w.region != nil && w.qp == qp {
-			t.unbind(w)
+			t.unbindWindow(w)
 		}
 	}
 }
 
-func (t *Table) rebind(w *Window, tag uint8) {
-	t.unbind(w)
+func (t *Table) rebindWindow(w *Window, tag uint8) {
+	t.unbindWindow(w)
 	w.key = w.key&^0xff | uint32(tag)
 }
 
-func (t *Table) unbind(w *Window) {
+func (t *Table) unbindWindow(w *Window) {
 	if w.region == nil {
 		return
 	}

@@ -21,11 +21,11 @@ func (p *Pace) Next(rate units.Rate, burst units.Bytes) units.Time {
 	if rate == 0 || p.size == 0 || p.size < burst {
 		return 0
 	}
-	return p.since + p.interval(rate)
+	return p.since + p.burstInterval(rate)
 }
 
-// interval returns the time that the last burst takes at a rate, which is above 0.
-func (p *Pace) interval(rate units.Rate) units.Time {
+// burstInterval returns the time that the last burst takes at a rate, which is above 0.
+func (p *Pace) burstInterval(rate units.Rate) units.Time {
 	if p.rate != rate {
 		p.rate, p.gap = rate, rate.TimeOf(p.size)
 	}
@@ -42,12 +42,12 @@ func (p *Pace) RecordTurn(now, at units.Time, before bool) {
 	}
 }
 
-// Sent records a packet that leaves at now. If it had to wait for others, that delays those behind
+// RecordSent records a packet that leaves at now. If it had to wait for others, that delays those behind
 // it by no more than its own time, so that the rate holds on average.
-func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
+func (p *Pace) RecordSent(now units.Time, rate units.Rate, size, burst units.Bytes) {
 	over := units.Time(0)
 	if p.size > 0 && p.size < burst {
-		if over = p.rested(rate); over == 0 {
+		if over = p.restedSince(rate); over == 0 {
 			p.size, p.rate = p.size+size, 0
 			return
 		}
@@ -57,18 +57,18 @@ func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
 	}
 	p.since = now
 	if rate > 0 {
-		p.since = max(min(p.ready, now), now-p.interval(rate), over)
+		p.since = max(min(p.ready, now), now-p.burstInterval(rate), over)
 	}
 }
 
-// rested returns the time since when the next packet could start another burst, because the last
+// restedSince returns the time since when the next packet could start another burst, because the last
 // one, which is not full, had its gap in a rest; 0 if the burst goes on. While a flow does not
 // rest, ready is no later than since.
-func (p *Pace) rested(rate units.Rate) units.Time {
+func (p *Pace) restedSince(rate units.Rate) units.Time {
 	if rate == 0 || p.ready <= p.since {
 		return 0
 	}
-	if over := p.since + p.interval(rate); over <= p.ready {
+	if over := p.since + p.burstInterval(rate); over <= p.ready {
 		return over
 	}
 	return 0

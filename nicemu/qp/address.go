@@ -33,24 +33,24 @@ type AV struct {
 // maxRate is the highest ibv_rate: IBV_RATE_1200_GBPS.
 const maxRate = 24
 
-func (a *AV) check(l *Limits) error {
+func (a *AV) checkVector(l *Limits) error {
 	if !a.Global {
 		return fmt.Errorf("%w: ah_attr.is_global is 0: RoCE needs a GRH, so set it and grh.dgid", syscall.EINVAL)
 	}
 	if a.DGID == (GID{}) {
 		return fmt.Errorf("%w: ah_attr.grh.dgid is ::, which no host has", syscall.EINVAL)
 	}
-	return first(
-		between("ah_attr.port_num", int(a.Port), 1, l.Ports),
-		between("ah_attr.grh.sgid_index", int(a.SGIDIndex), 0, l.GIDs-1),
-		between("ah_attr.grh.flow_label", a.FlowLabel, 0, 1<<20-1),
-		between("ah_attr.sl", a.SL, 0, 7),
-		between("ah_attr.static_rate", a.StaticRate, 0, maxRate),
+	return firstError(
+		checkBetween("ah_attr.port_num", int(a.Port), 1, l.Ports),
+		checkBetween("ah_attr.grh.sgid_index", int(a.SGIDIndex), 0, l.GIDs-1),
+		checkBetween("ah_attr.grh.flow_label", a.FlowLabel, 0, 1<<20-1),
+		checkBetween("ah_attr.sl", a.SL, 0, 7),
+		checkBetween("ah_attr.static_rate", a.StaticRate, 0, maxRate),
 	)
 }
 
-// first returns the first error that is not nil.
-func first(errs ...error) error {
+// firstError returns the first error that is not nil.
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func NewAH(pd *memory.PD, av AV, l *Limits) (*AH, error) {
 	if pd == nil {
 		return nil, fmt.Errorf("%w: an address handle needs a protection domain", syscall.EINVAL)
 	}
-	if err := av.check(l); err != nil {
+	if err := av.checkVector(l); err != nil {
 		return nil, err
 	}
 	pd.AddUser()
@@ -83,7 +83,7 @@ func (h *AH) AV() AV { return h.av }
 // Modify changes the address vector (Modify Address Handle, §11.2). An error
 // changes nothing.
 func (h *AH) Modify(av AV, l *Limits) error {
-	if err := av.check(l); err != nil {
+	if err := av.checkVector(l); err != nil {
 		return err
 	}
 	h.av = av
@@ -95,7 +95,7 @@ func (h *AH) Destroy() error {
 	if h.pd == nil {
 		return fmt.Errorf("%w: the address handle is destroyed already", syscall.EINVAL)
 	}
-	h.pd.Release()
+	h.pd.ReleaseHold()
 	h.pd = nil
 	return nil
 }

@@ -43,30 +43,30 @@ const gsiQKey = 0x80010000
 // ignored are access flags that do not apply to a peer, but which programs set.
 const ignored = uint32(memory.LocalWrite|memory.MWBind) | memory.Hints
 
-// check checks the attributes of a mask against their ranges.
-func (a *Attr) check(t Type, m Mask, l *Limits) error {
+// checkAttributes checks the attributes of a mask against their ranges.
+func (a *Attr) checkAttributes(t Type, m Mask, l *Limits) error {
 	for _, c := range []struct {
 		bit   Mask
 		check func() error
 	}{
 		{MaskAccessFlags, func() error { return a.checkAccess(t, l) }},
-		{MaskPKeyIndex, func() error { return between("pkey_index", int(a.PKeyIndex), 0, l.PKeys-1) }},
-		{MaskPort, func() error { return between("port_num", int(a.Port), 1, l.Ports) }},
+		{MaskPKeyIndex, func() error { return checkBetween("pkey_index", int(a.PKeyIndex), 0, l.PKeys-1) }},
+		{MaskPort, func() error { return checkBetween("port_num", int(a.Port), 1, l.Ports) }},
 		{MaskQKey, func() error { return a.checkQKey(t) }},
 		{MaskAV, func() error { return a.checkAV(l) }},
-		{MaskPathMTU, func() error { return between("path_mtu", a.PathMTU, MTU256, l.ActiveMTU) }},
-		{MaskDestQPN, func() error { return between("dest_qp_num", a.DestQPN, 0, 1<<24-1) }},
-		{MaskRQPSN, func() error { return between("rq_psn", a.RQPSN, 0, 1<<24-1) }},
+		{MaskPathMTU, func() error { return checkBetween("path_mtu", a.PathMTU, MTU256, l.ActiveMTU) }},
+		{MaskDestQPN, func() error { return checkBetween("dest_qp_num", a.DestQPN, 0, 1<<24-1) }},
+		{MaskRQPSN, func() error { return checkBetween("rq_psn", a.RQPSN, 0, 1<<24-1) }},
 		{MaskMaxDestRdAtomic, func() error {
-			return between("max_dest_rd_atomic", int(a.MaxDestRdAtomic), 0, l.QPRdAtom)
+			return checkBetween("max_dest_rd_atomic", int(a.MaxDestRdAtomic), 0, l.QPRdAtom)
 		}},
-		{MaskMinRNRTimer, func() error { return between("min_rnr_timer", a.MinRNRTimer, 0, 31) }},
-		{MaskSQPSN, func() error { return between("sq_psn", a.SQPSN, 0, 1<<24-1) }},
-		{MaskTimeout, func() error { return between("timeout", a.Timeout, 0, 31) }},
-		{MaskRetryCnt, func() error { return between("retry_cnt", a.RetryCnt, 0, 7) }},
-		{MaskRNRRetry, func() error { return between("rnr_retry", a.RNRRetry, 0, 7) }},
-		{MaskMaxQPRdAtomic, func() error { return between("max_rd_atomic", int(a.MaxRdAtomic), 0, l.QPInitRdAtom) }},
-		{MaskPathMigState, func() error { return between("path_mig_state", a.MigState, Migrated, Migrated) }},
+		{MaskMinRNRTimer, func() error { return checkBetween("min_rnr_timer", a.MinRNRTimer, 0, 31) }},
+		{MaskSQPSN, func() error { return checkBetween("sq_psn", a.SQPSN, 0, 1<<24-1) }},
+		{MaskTimeout, func() error { return checkBetween("timeout", a.Timeout, 0, 31) }},
+		{MaskRetryCnt, func() error { return checkBetween("retry_cnt", a.RetryCnt, 0, 7) }},
+		{MaskRNRRetry, func() error { return checkBetween("rnr_retry", a.RNRRetry, 0, 7) }},
+		{MaskMaxQPRdAtomic, func() error { return checkBetween("max_rd_atomic", int(a.MaxRdAtomic), 0, l.QPInitRdAtom) }},
+		{MaskPathMigState, func() error { return checkBetween("path_mig_state", a.MigState, Migrated, Migrated) }},
 		{MaskAltPath, func() error {
 			return fmt.Errorf("%w: alternate paths are not implemented: leave IBV_QP_ALT_PATH out", syscall.EOPNOTSUPP)
 		}},
@@ -107,31 +107,31 @@ func (a *Attr) checkAV(l *Limits) error {
 	if a.AV.DGID.Multicast() {
 		return fmt.Errorf("%w: ah_attr.grh.dgid is a multicast group: only datagrams can be sent to it", syscall.EINVAL)
 	}
-	return a.AV.check(l)
+	return a.AV.checkVector(l)
 }
 
 // copyFrom takes the attributes of a mask from b.
 func (a *Attr) copyFrom(b *Attr, m Mask) {
-	set(m, MaskAccessFlags, &a.Access, b.Access)
-	set(m, MaskPKeyIndex, &a.PKeyIndex, b.PKeyIndex)
-	set(m, MaskPort, &a.Port, b.Port)
-	set(m, MaskQKey, &a.QKey, b.QKey)
-	set(m, MaskAV, &a.AV, b.AV)
-	set(m, MaskPathMTU, &a.PathMTU, b.PathMTU)
-	set(m, MaskDestQPN, &a.DestQPN, b.DestQPN)
-	set(m, MaskRQPSN, &a.RQPSN, b.RQPSN)
-	set(m, MaskMaxDestRdAtomic, &a.MaxDestRdAtomic, b.MaxDestRdAtomic)
-	set(m, MaskMinRNRTimer, &a.MinRNRTimer, b.MinRNRTimer)
-	set(m, MaskSQPSN, &a.SQPSN, b.SQPSN)
-	set(m, MaskTimeout, &a.Timeout, b.Timeout)
-	set(m, MaskRetryCnt, &a.RetryCnt, b.RetryCnt)
-	set(m, MaskRNRRetry, &a.RNRRetry, b.RNRRetry)
-	set(m, MaskMaxQPRdAtomic, &a.MaxRdAtomic, b.MaxRdAtomic)
-	set(m, MaskPathMigState, &a.MigState, b.MigState)
-	set(m, MaskEnSQDAsyncNotify, &a.EnSQDAsyncNotify, b.EnSQDAsyncNotify)
+	setIf(m, MaskAccessFlags, &a.Access, b.Access)
+	setIf(m, MaskPKeyIndex, &a.PKeyIndex, b.PKeyIndex)
+	setIf(m, MaskPort, &a.Port, b.Port)
+	setIf(m, MaskQKey, &a.QKey, b.QKey)
+	setIf(m, MaskAV, &a.AV, b.AV)
+	setIf(m, MaskPathMTU, &a.PathMTU, b.PathMTU)
+	setIf(m, MaskDestQPN, &a.DestQPN, b.DestQPN)
+	setIf(m, MaskRQPSN, &a.RQPSN, b.RQPSN)
+	setIf(m, MaskMaxDestRdAtomic, &a.MaxDestRdAtomic, b.MaxDestRdAtomic)
+	setIf(m, MaskMinRNRTimer, &a.MinRNRTimer, b.MinRNRTimer)
+	setIf(m, MaskSQPSN, &a.SQPSN, b.SQPSN)
+	setIf(m, MaskTimeout, &a.Timeout, b.Timeout)
+	setIf(m, MaskRetryCnt, &a.RetryCnt, b.RetryCnt)
+	setIf(m, MaskRNRRetry, &a.RNRRetry, b.RNRRetry)
+	setIf(m, MaskMaxQPRdAtomic, &a.MaxRdAtomic, b.MaxRdAtomic)
+	setIf(m, MaskPathMigState, &a.MigState, b.MigState)
+	setIf(m, MaskEnSQDAsyncNotify, &a.EnSQDAsyncNotify, b.EnSQDAsyncNotify)
 }
 
-func set[T any](m, bit Mask, to *T, from T) {
+func setIf[T any](m, bit Mask, to *T, from T) {
 	if m&bit != 0 {
 		*to = from
 	}

@@ -76,7 +76,7 @@ func (l *Limits) Check() error {
 		{"phys_port_cnt", l.Ports, 1, 255}, {"pkey_tbl_len", l.PKeys, 1, 1 << 16}, {"gid_tbl_len", l.GIDs, 1, 256},
 		{"active_mtu", int(l.ActiveMTU), int(MTU256), int(MTU4096)},
 	} {
-		if err := between(c.name, c.value, c.lo, c.top); err != nil {
+		if err := checkBetween(c.name, c.value, c.lo, c.top); err != nil {
 			return err
 		}
 	}
@@ -102,8 +102,8 @@ const (
 	AddressHandles
 )
 
-// Room returns ENOMEM if there may not be one more of a resource of which inUse are in use.
-func (l *Limits) Room(r Resource, inUse int) error {
+// CheckRoom returns ENOMEM if there may not be one more of a resource of which inUse are in use.
+func (l *Limits) CheckRoom(r Resource, inUse int) error {
 	limit := [...]int{l.QP, l.CQ, l.SRQ, l.AH}[r]
 	if inUse < limit {
 		return nil
@@ -112,8 +112,8 @@ func (l *Limits) Room(r Resource, inUse int) error {
 	return fmt.Errorf("%w: the device has at most %d %s: destroy some first", syscall.ENOMEM, limit, name)
 }
 
-// between checks that a value is in a range.
-func between[T ~int | ~uint8 | ~uint16 | ~uint32](name string, v, lo, top T) error {
+// checkBetween checks that a value is in a range.
+func checkBetween[T ~int | ~uint8 | ~uint16 | ~uint32](name string, v, lo, top T) error {
 	if v < lo || v > top {
 		return fmt.Errorf("%w: %s is %d: it can be %d to %d", syscall.EINVAL, name, v, lo, top)
 	}

@@ -20,7 +20,7 @@ func NewGroups(l *Limits) *Groups { return &Groups{limits: l, groups: map[GID][]
 
 // Attach attaches a UD queue pair to a group. Doing it again changes nothing.
 func (g *Groups) Attach(q *QP, gid GID) error {
-	if err := check(q, gid); err != nil {
+	if err := checkGroup(q, gid); err != nil {
 		return err
 	}
 	members := g.groups[gid]
@@ -42,7 +42,7 @@ func (g *Groups) Attach(q *QP, gid GID) error {
 
 // Detach undoes Attach.
 func (g *Groups) Detach(q *QP, gid GID) error {
-	if err := check(q, gid); err != nil {
+	if err := checkGroup(q, gid); err != nil {
 		return err
 	}
 	members := g.groups[gid]
@@ -64,7 +64,7 @@ func (g *Groups) Detach(q *QP, gid GID) error {
 // The slice is valid until the next Attach or Detach.
 func (g *Groups) Members(gid GID) []*QP { return g.groups[gid] }
 
-func check(q *QP, gid GID) error {
+func checkGroup(q *QP, gid GID) error {
 	switch {
 	case q.config.Type != UD:
 		return fmt.Errorf("%w: queue pair %d is of type %v: only UD can be attached to multicast groups", syscall.EINVAL, q.number, q.config.Type)

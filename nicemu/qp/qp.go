@@ -50,7 +50,7 @@ type QP struct {
 // sizes; with a shared receive queue the sizes for receives are ignored and become 0. The number is
 // 1 for GSI, and MinNumber to MaxNumber for others.
 func New(number uint32, c Config, l *Limits) (*QP, error) {
-	if err := c.check(number, l); err != nil {
+	if err := c.checkConfig(number, l); err != nil {
 		return nil, err
 	}
 	if c.SRQ != nil {
@@ -58,12 +58,12 @@ func New(number uint32, c Config, l *Limits) (*QP, error) {
 		c.SRQ.users++
 	}
 	c.PD.AddUser()
-	c.SendCQ.Attach(number)
-	c.RecvCQ.Attach(number)
+	c.SendCQ.AttachQP(number)
+	c.RecvCQ.AttachQP(number)
 	return &QP{limits: l, config: c, number: number, attr: Attr{Cap: c.Cap}}, nil
 }
 
-func (c *Config) check(number uint32, l *Limits) error {
+func (c *Config) checkConfig(number uint32, l *Limits) error {
 	switch {
 	case c.Type < GSI || c.Type > UD:
 		return fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, c.Type)
@@ -75,21 +75,21 @@ func (c *Config) check(number uint32, l *Limits) error {
 		return fmt.Errorf("%w: a queue pair of type %v cannot have a shared receive queue: only RC and UD can", syscall.EINVAL, c.Type)
 	}
 	if c.Type != GSI {
-		if err := between("number of the queue pair", number, MinNumber, MaxNumber); err != nil {
+		if err := checkBetween("number of the queue pair", number, MinNumber, MaxNumber); err != nil {
 			return err
 		}
 	}
-	err := first(
-		between("max_send_wr", c.Cap.MaxSendWR, 0, l.QPWR),
-		between("max_send_sge", c.Cap.MaxSendSGE, 0, l.SGE),
-		between("max_inline_data", c.Cap.MaxInline, 0, l.Inline),
+	err := firstError(
+		checkBetween("max_send_wr", c.Cap.MaxSendWR, 0, l.QPWR),
+		checkBetween("max_send_sge", c.Cap.MaxSendSGE, 0, l.SGE),
+		checkBetween("max_inline_data", c.Cap.MaxInline, 0, l.Inline),
 	)
 	if err != nil || c.SRQ != nil {
 		return err
 	}
-	return first(
-		between("max_recv_wr", c.Cap.MaxRecvWR, 0, l.QPWR),
-		between("max_recv_sge", c.Cap.MaxRecvSGE, 0, l.SGE),
+	return firstError(
+		checkBetween("max_recv_wr", c.Cap.MaxRecvWR, 0, l.QPWR),
+		checkBetween("max_recv_sge", c.Cap.MaxRecvSGE, 0, l.SGE),
 	)
 }
 
@@ -120,17 +120,17 @@ func (q *QP) Modify(a Attr, m Mask) error {
 	if m&MaskState != 0 {
 		to = a.State
 	}
-	if err := q.permits(from, to, &a, m); err != nil {
+	if err := q.checkTransition(from, to, &a, m); err != nil {
 		return err
 	}
-	if err := a.check(q.config.Type, m, q.limits); err != nil {
+	if err := a.checkAttributes(q.config.Type, m, q.limits); err != nil {
 		return err
 	}
 	q.attr.copyFrom(&a, m)
 	switch {
 	case to == Reset:
 		q.attr = Attr{Cap: q.config.Cap}
-		q.discard()
+		q.discardCompletions()
 	case to == SQD && from != SQD:
 		q.attr.SQDraining = true
 		q.attr.EnSQDAsyncNotify = m&MaskEnSQDAsyncNotify != 0 && a.EnSQDAsyncNotify
@@ -141,9 +141,9 @@ func (q *QP) Modify(a Attr, m Mask) error {
 	return nil
 }
 
-// permits checks a change against the state table.
-func (q *QP) permits(from, to State, a *Attr, m Mask) error {
-	required, optional, ok := Transition(q.config.Type, from, to)
+// checkTransition checks a change against the state table.
+func (q *QP) checkTransition(from, to State, a *Attr, m Mask) error {
+	required, optional, ok := TransitionOf(q.config.Type, from, to)
 	missing, extra := required&^m, m&^(required|optional|MaskState)
 	switch {
 	case q.ended:
@@ -163,9 +163,9 @@ func (q *QP) permits(from, to State, a *Attr, m Mask) error {
 	return nil
 }
 
-// Drained is called when no send request is under way any more. It reports whether to raise
+// OnDrained is called when no send request is under way any more. It reports whether to raise
 // SQDrained.
-func (q *QP) Drained() bool {
+func (q *QP) OnDrained() bool {
 	if q.attr.State != SQD || !q.attr.SQDraining {
 		return false
 	}
@@ -178,23 +178,23 @@ func (q *QP) Drained() bool {
 // (§10.3.1.6).
 func (q *QP) SendFailed() {
 	if q.config.Type == RC {
-		q.Failed()
+		q.MoveToError()
 	} else if q.attr.State == RTS || q.attr.State == SQD {
 		q.attr.State, q.attr.SQDraining = SQE, false
 	}
 }
 
-// Failed takes the queue pair to ERR: a receive or the whole of it has failed,
+// MoveToError takes the queue pair to ERR: a receive or the whole of it has failed,
 // or its completion queue has overrun.
-func (q *QP) Failed() {
+func (q *QP) MoveToError() {
 	if q.attr.State != Reset {
 		q.attr.State, q.attr.SQDraining = Err, false
 	}
 }
 
-// Reaches reports whether the queue pair may send datagrams with an address handle: it sends
+// MayReach reports whether the queue pair may send datagrams with an address handle: it sends
 // datagrams, and both belong to one protection domain.
-func (q *QP) Reaches(h *AH) bool { return !q.config.Type.connected() && h.pd == q.config.PD }
+func (q *QP) MayReach(h *AH) bool { return !q.config.Type.isConnected() && h.pd == q.config.PD }
 
 // Destroy destroys the queue pair (ibv_destroy_qp(3)); its completions leave their queues. EBUSY:
 // it is attached to multicast groups. Windows that it has bound are left to memory.Table.UnbindQP.
@@ -207,19 +207,19 @@ func (q *QP) Destroy() error {
 	}
 	q.ended = true
 	q.attr.State = Reset
-	q.discard()
-	q.config.SendCQ.Detach(q.number)
-	q.config.RecvCQ.Detach(q.number)
+	q.discardCompletions()
+	q.config.SendCQ.DetachQP(q.number)
+	q.config.RecvCQ.DetachQP(q.number)
 	if q.config.SRQ != nil {
 		q.config.SRQ.users--
 	}
-	q.config.PD.Release()
+	q.config.PD.ReleaseHold()
 	return nil
 }
 
-func (q *QP) discard() {
-	q.config.SendCQ.Discard(q.number)
+func (q *QP) discardCompletions() {
+	q.config.SendCQ.DiscardQP(q.number)
 	if q.config.RecvCQ != q.config.SendCQ {
-		q.config.RecvCQ.Discard(q.number)
+		q.config.RecvCQ.DiscardQP(q.number)
 	}
 }

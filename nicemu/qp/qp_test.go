@@ -116,7 +116,7 @@ func TestRanges(t *testing.T) {
 		done := false
 		for from := Reset; from <= SQD && !done; from++ { // where the attribute may be changed
 			for to := from; to <= min(from+1, SQD); to++ {
-				required, optional, ok := Transition(c.ty, from, to)
+				required, optional, ok := TransitionOf(c.ty, from, to)
 				if !ok || (required|optional)&c.bit == 0 {
 					continue
 				}
@@ -146,7 +146,7 @@ func TestRanges(t *testing.T) {
 	e := newEnv(t)
 	e.limits.NoAtomics = true
 	a := Attr{Access: uint32(memory.RemoteAtomic)}
-	if err := a.check(RC, MaskAccessFlags, &e.limits); !errors.Is(err, syscall.EINVAL) {
+	if err := a.checkAttributes(RC, MaskAccessFlags, &e.limits); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("atomics of a device that has none: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestLife(t *testing.T) {
 	if err := q.Modify(a, MaskCurState); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("wrong current state: %v", err)
 	}
-	if q.Drained() {
+	if q.OnDrained() {
 		t.Error("drained in RTS")
 	}
 	a.EnSQDAsyncNotify = true
@@ -194,13 +194,13 @@ func TestLife(t *testing.T) {
 	if err := q.Modify(a, MaskTimeout); err == nil || !strings.Contains(err.Error(), "SQ_DRAINED") {
 		t.Errorf("changed while it drains: %v", err)
 	}
-	if !q.Drained() || q.Drained() {
+	if !q.OnDrained() || q.OnDrained() {
 		t.Error("one event was to come")
 	}
 	step(SQD, MaskTimeout)
 	step(RTS, 0)
 	step(SQD, 0)
-	if q.Drained() {
+	if q.OnDrained() {
 		t.Error("an event that nobody asked for")
 	}
 	q.SendFailed()
@@ -212,7 +212,7 @@ func TestLife(t *testing.T) {
 	if got, _ := q.Query(); got != (Attr{Cap: want.Cap}) || e.cq.Len() != 0 {
 		t.Errorf("after reset: %+v, %d completions", got, e.cq.Len())
 	}
-	q.Failed()
+	q.MoveToError()
 	if q.State() != Reset {
 		t.Error("went from RESET to ERR")
 	}
@@ -233,7 +233,7 @@ func TestSendErrorOfDatagrams(t *testing.T) {
 		if err := q.Modify(Attr{State: RTS}, MaskState); err != nil {
 			t.Error(err)
 		}
-		q.Failed()
+		q.MoveToError()
 		if q.State() != Err {
 			t.Errorf("%v is in %v", ty, q.State())
 		}
@@ -336,7 +336,7 @@ func TestAddressHandles(t *testing.T) {
 		t.Error("a bad vector")
 	}
 	foreign, _ := NewAH(other, goodAV, &e.limits)
-	if ud := newQP(t, UD, e); !ud.Reaches(h) || ud.Reaches(foreign) || newQP(t, RC, e).Reaches(h) {
+	if ud := newQP(t, UD, e); !ud.MayReach(h) || ud.MayReach(foreign) || newQP(t, RC, e).MayReach(h) {
 		t.Error("who reaches whom")
 	}
 	if err := e.table.DeallocPD(other); !errors.Is(err, syscall.EBUSY) {
@@ -421,7 +421,7 @@ func TestSRQIsASlice(t *testing.T) {
 				for i := range list {
 					list[i].VA = id*10 + uint64(i)
 				}
-				err := s.Post(id, list)
+				err := s.PostReceive(id, list)
 				switch {
 				case len(list) > attr.MaxSGE:
 					if !errors.Is(err, syscall.EINVAL) {
@@ -529,10 +529,10 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	l.AH = 3
-	if err := l.Room(AddressHandles, 2); err != nil {
+	if err := l.CheckRoom(AddressHandles, 2); err != nil {
 		t.Error(err)
 	}
-	if err := l.Room(AddressHandles, 3); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "max_ah") {
+	if err := l.CheckRoom(AddressHandles, 3); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "max_ah") {
 		t.Error(err)
 	}
 }
@@ -554,10 +554,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestSmall(t *testing.T) {
-	for name, c := range map[string]struct{ is, most uintptr }{
+	for name, c := range map[string]struct{ is, maxSize uintptr }{
 		"queue pair": {unsafe.Sizeof(QP{}), 256}, "shared receive queue": {unsafe.Sizeof(SRQ{}), 144}, "address handle": {unsafe.Sizeof(AH{}), 40},
 	} {
-		if c.is > c.most {
+		if c.is > c.maxSize {
 			t.Errorf("a %s has %d bytes", name, c.is)
 		}
 	}
@@ -580,7 +580,7 @@ func postTake(t testing.TB) func() {
 	var wr RecvWR
 	step := func() {
 		for range 8 {
-			_ = s.Post(1, list)
+			_ = s.PostReceive(1, list)
 		}
 		for s.TakeRequest(&wr) {
 		}

@@ -61,7 +61,7 @@ func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error)
 	if pd == nil {
 		return nil, fmt.Errorf("%w: a shared receive queue needs a protection domain", syscall.EINVAL)
 	}
-	if err := first(between("max_wr", a.MaxWR, 1, l.SRQWR), between("max_sge", a.MaxSGE, 0, l.SRQSGE)); err != nil {
+	if err := firstError(checkBetween("max_wr", a.MaxWR, 1, l.SRQWR), checkBetween("max_sge", a.MaxSGE, 0, l.SRQSGE)); err != nil {
 		return nil, err
 	}
 	pd.AddUser()
@@ -90,7 +90,7 @@ func (s *SRQ) Modify(a SRQAttr, m SRQMask) error {
 			return fmt.Errorf("%w: the device cannot resize a shared receive queue: leave IBV_SRQ_MAX_WR out", syscall.EOPNOTSUPP)
 		}
 		size = a.MaxWR
-		if err := between("max_wr", size, max(1, s.count), s.limits.SRQWR); err != nil {
+		if err := checkBetween("max_wr", size, max(1, s.count), s.limits.SRQWR); err != nil {
 			return err
 		}
 	}
@@ -98,15 +98,15 @@ func (s *SRQ) Modify(a SRQAttr, m SRQMask) error {
 	if m&SRQLimit != 0 {
 		limit = a.Limit
 	}
-	if err := between("srq_limit", limit, 0, size); err != nil {
+	if err := checkBetween("srq_limit", limit, 0, size); err != nil {
 		return err
 	}
 	s.attr.MaxWR, s.attr.Limit = size, limit
 	return nil
 }
 
-// Post adds a request at the end (ibv_post_srq_recv). It copies the list.
-func (s *SRQ) Post(id uint64, list []memory.SGE) error {
+// PostReceive adds a request at the end (ibv_post_srq_recv). It copies the list.
+func (s *SRQ) PostReceive(id uint64, list []memory.SGE) error {
 	if err := memory.CheckCount(list, s.attr.MaxSGE); err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ func (s *SRQ) Post(id uint64, list []memory.SGE) error {
 		return fmt.Errorf("%w: the shared receive queue holds %d requests (max_wr): wait for completions", syscall.ENOMEM, s.count)
 	}
 	if s.count == len(s.slots) {
-		s.grow(min(s.attr.MaxWR, max(4, 2*len(s.slots))))
+		s.growRing(min(s.attr.MaxWR, max(4, 2*len(s.slots))))
 	}
 	i := (s.head + s.count) % len(s.slots)
 	s.slots[i] = srqSlot{id, len(list)}
-	copy(s.of(i), list)
+	copy(s.elementsOf(i), list)
 	s.count++
 	return nil
 }
@@ -130,7 +130,7 @@ func (s *SRQ) TakeRequest(wr *RecvWR) bool {
 		return false
 	}
 	slot := s.slots[s.head]
-	wr.ID, wr.SGL = slot.id, append(wr.SGL[:0], s.of(s.head)[:slot.n]...)
+	wr.ID, wr.SGL = slot.id, append(wr.SGL[:0], s.elementsOf(s.head)[:slot.n]...)
 	s.head = (s.head + 1) % len(s.slots)
 	s.count--
 	if s.count < s.attr.Limit {
@@ -142,17 +142,17 @@ func (s *SRQ) TakeRequest(wr *RecvWR) bool {
 	return true
 }
 
-// of returns the elements of a slot.
-func (s *SRQ) of(i int) []memory.SGE {
+// elementsOf returns the elements of a slot.
+func (s *SRQ) elementsOf(i int) []memory.SGE {
 	return s.elements[i*s.attr.MaxSGE:][:s.attr.MaxSGE]
 }
 
-func (s *SRQ) grow(n int) {
+func (s *SRQ) growRing(n int) {
 	slots, elements := make([]srqSlot, n), make([]memory.SGE, n*s.attr.MaxSGE)
 	for k := range s.count {
 		i := (s.head + k) % len(s.slots)
 		slots[k] = s.slots[i]
-		copy(elements[k*s.attr.MaxSGE:], s.of(i))
+		copy(elements[k*s.attr.MaxSGE:], s.elementsOf(i))
 	}
 	s.slots, s.elements, s.head = slots, elements, 0
 }
@@ -165,7 +165,7 @@ func (s *SRQ) Destroy() error {
 	case s.users > 0:
 		return fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, s.users)
 	}
-	s.pd.Release()
+	s.pd.ReleaseHold()
 	s.pd, s.slots, s.elements, s.count = nil, nil, nil, 0
 	return nil
 }

@@ -69,10 +69,10 @@ var rules = func() (t [states][states]rule) {
 	return t
 }()
 
-// Transition reports whether a queue pair of a type may go from one state to another, or change
+// TransitionOf reports whether a queue pair of a type may go from one state to another, or change
 // attributes within one, and returns the attributes that are required and optional, apart from
 // IBV_QP_STATE.
-func Transition(t Type, from, to State) (required, optional Mask, allowed bool) {
+func TransitionOf(t Type, from, to State) (required, optional Mask, allowed bool) {
 	if t < GSI || t > UD || from > Err || to > Err {
 		return 0, 0, false
 	}

@@ -75,7 +75,7 @@ func TestStateTable(t *testing.T) {
 		for from := Reset; from <= Err+1; from++ {
 			for to := Reset; to <= Err+1; to++ {
 				want, exists := g[ty][[2]State{from, to}]
-				required, optional, allowed := Transition(ty, from, to)
+				required, optional, allowed := TransitionOf(ty, from, to)
 				if allowed != exists || allowed && (required != want.required || optional != want.optional) {
 					t.Errorf("%v %v to %v: %v, required %v, optional %v; want %v, %v, %v",
 						ty, from, to, allowed, required, optional, exists, want.required, want.optional)
@@ -83,7 +83,7 @@ func TestStateTable(t *testing.T) {
 			}
 		}
 	}
-	if _, _, ok := Transition(0, Reset, Reset); ok {
+	if _, _, ok := TransitionOf(0, Reset, Reset); ok {
 		t.Error("a type that does not exist has transitions")
 	}
 }
@@ -160,14 +160,14 @@ func TestRandomWalk(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(r, "type")
 		q := newQP(t, ty, nil)
-		t8 := func(name string, most uint8) uint8 { return rapid.Uint8Range(0, most+1).Draw(r, name) }
+		t8 := func(name string, maxValue uint8) uint8 { return rapid.Uint8Range(0, maxValue+1).Draw(r, name) }
 		r.Repeat(map[string]func(*rapid.T){
 			"modify": func(r *rapid.T) {
 				to := State(rapid.IntRange(0, 7).Draw(r, "to"))
 				if next := map[State]State{Reset: Init, Init: RTR, RTR: RTS, RTS: SQD, SQD: RTS, SQE: RTS, Err: Reset}; rapid.Bool().Draw(r, "next") {
 					to = next[q.State()]
 				}
-				required, optional, _ := Transition(ty, q.State(), to)
+				required, optional, _ := TransitionOf(ty, q.State(), to)
 				m := required | MaskState | optional&Mask(rapid.Uint32().Draw(r, "optional"))&^MaskAltPath
 				if rapid.IntRange(0, 4).Draw(r, "odd") == 0 {
 					m ^= 1 << rapid.IntRange(0, 25).Draw(r, "bit")
@@ -191,7 +191,7 @@ func TestRandomWalk(t *testing.T) {
 				}
 			},
 			"send failed": func(*rapid.T) { q.SendFailed() },
-			"drained":     func(*rapid.T) { q.Drained() },
+			"drained":     func(*rapid.T) { q.OnDrained() },
 			"": func(r *rapid.T) {
 				a, _ := q.Query()
 				if a.Timeout > 31 || a.RetryCnt > 7 || a.RNRRetry > 7 || a.MinRNRTimer > 31 || a.MaxRdAtomic > 16 || a.MaxDestRdAtomic > 16 || a.Port > 1 {

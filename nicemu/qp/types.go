@@ -25,8 +25,8 @@ func (t Type) String() string {
 	return [...]string{"GSI", "RC", "UC", "UD"}[t-GSI]
 }
 
-// connected reports whether a queue pair of the type has one peer.
-func (t Type) connected() bool { return t == RC || t == UC }
+// isConnected reports whether a queue pair of the type has one peer.
+func (t Type) isConnected() bool { return t == RC || t == UC }
 
 // State is a queue pair's state (§10.3.1). The values are those of
 // ibv_qp_state.

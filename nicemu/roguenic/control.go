@@ -60,19 +60,19 @@ func newControl(l *Layer) (c *control, err error) {
 		return nil, err
 	}
 	for i := range uint64(talkReceives) {
-		if err := c.receive(i); err != nil {
+		if err := c.postReceive(i); err != nil {
 			return nil, err
 		}
 	}
-	c.task = d.NewTask(c.wake)
-	c.cq.NotifyEach(func() { c.task.At(d.Now()) })
+	c.task = d.NewTask(c.handleDatagrams)
+	c.cq.NotifyEach(func() { c.task.SetTime(d.Now()) })
 	_, err = d.ListenDatagrams(netip.AddrPortFrom(netip.Addr{}, rogue.Port), func(nicemu.Datagrams) (nicemu.ResolveAnswer, bool) {
 		return nicemu.ResolveAnswer{QPN: c.qp.Number(), QKey: rogue.QKey}, true
 	})
 	return c, err
 }
 
-func (c *control) receive(i uint64) error {
+func (c *control) postReceive(i uint64) error {
 	return c.qp.PostRecv(&nicemu.RecvWR{ID: i, SGL: []nicemu.SGE{c.mr.SGE(units.Bytes(i*talkRoom), talkRoom)}})
 }
 
@@ -119,21 +119,21 @@ func (x *peer) notifyPair(p *pair) {
 		x.waits = append(x.waits, p)
 	case p.layer.pairs[p.raw.Number()] != p || p.flow[out] == nil:
 	case p.uc != nil:
-		p.uc.greet.At(p.layer.device.Now())
+		p.uc.greet.SetTime(p.layer.device.Now())
 	default:
-		p.live.Retry(p.RetryCount(p.chosen()))
+		p.live.SetRetryCount(p.RetryCount(p.chosenRetries()))
 	}
 }
 
-// knows reports whether a host is known to have the layer.
-func (l *Layer) knows(to qp.GID) bool {
+// knowsPeer reports whether a host is known to have the layer.
+func (l *Layer) knowsPeer(to qp.GID) bool {
 	return l.talk != nil && l.talk.peers[to] != nil && l.talk.peers[to].handle != nil
 }
 
 // sendMessage sends a message to the layer of a host; false if the host is not known to have one. It may be
 // lost.
 func (l *Layer) sendMessage(to qp.GID, m *rogue.Message) bool {
-	if !l.knows(to) {
+	if !l.knowsPeer(to) {
 		return false
 	}
 	x := l.talk.peers[to]
@@ -146,8 +146,8 @@ func (l *Layer) sendMessage(to qp.GID, m *rogue.Message) bool {
 	return true
 }
 
-// wake handles received datagrams.
-func (c *control) wake(units.Time) {
+// handleDatagrams handles received datagrams.
+func (c *control) handleDatagrams(units.Time) {
 	var batch [16]nicemu.Completion
 	for {
 		n, err := c.cq.Poll(batch[:])
@@ -170,7 +170,7 @@ func (c *control) handleCompletion(e *nicemu.Completion) {
 	if ok && err == nil {
 		c.layer.handleMessage(nicemu.GID(from), &m)
 	}
-	_ = c.receive(e.ID) // the queue has room: the receive was taken from it
+	_ = c.postReceive(e.ID) // the queue has room: the receive was taken from it
 }
 
 // handleMessage handles a message about a connection.
@@ -185,16 +185,16 @@ func (l *Layer) handleMessage(from qp.GID, m *rogue.Message) {
 	}
 	switch m.Kind {
 	case rogue.Hello, rogue.HelloReply:
-		p.uc.hello(m)
+		p.uc.receiveHello(m)
 	case rogue.Resync:
-		p.resync(m)
+		p.resyncWithPeer(m)
 	case rogue.ResyncReply:
 		p.resyncReply(m)
 	case rogue.ResyncDone:
 		p.resyncDone(m)
 	case rogue.ReadLimit:
 		p.failover.answers = m.Limit
-		p.limit()
+		p.setLimiter()
 	}
 }
 

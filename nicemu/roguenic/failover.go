@@ -47,9 +47,9 @@ const (
 // maxFutile is the number of changes in a row without a completion.
 const maxFutile = 7
 
-// received counts a completion of the receive queue, and reports whether to hide it from the
+// countReceive counts a completion of the receive queue, and reports whether to hide it from the
 // program: a receive that was flushed because a queue pair was given up is posted again.
-func (f *failover) received(p *pair, c nicemu.Completion) bool {
+func (f *failover) countReceive(p *pair, c nicemu.Completion) bool {
 	if c.Status == cq.Success {
 		f.came++
 		if f.receives.Len() > 0 {
@@ -66,10 +66,10 @@ func (f *failover) received(p *pair, c nicemu.Completion) bool {
 	return false
 }
 
-// over ends the change under way.
-func (f *failover) over(p *pair) {
+// endChange ends the change under way.
+func (f *failover) endChange(p *pair) {
 	f.stage = steady
-	f.task.At(units.Never)
+	f.task.SetTime(units.Never)
 	if p.raw.State() == qp.Err && p.live.QP != p.raw.QP {
 		p.flushReceives()
 	}
@@ -85,8 +85,8 @@ func (p *pair) flushReceives() {
 	}
 }
 
-// other returns the queue pair that is not in use. It is made when first needed.
-func (p *pair) other() (nicemu.Raw, error) {
+// otherQP returns the queue pair that is not in use. It is made when first needed.
+func (p *pair) otherQP() (nicemu.Raw, error) {
 	if p.live.QP != p.raw.QP {
 		return p.raw, nil
 	}
@@ -100,18 +100,18 @@ func (p *pair) other() (nicemu.Raw, error) {
 	return p.spare, nil
 }
 
-// begin asks the peer to change, since the NIC has given up; false if that is impossible.
-func (f *failover) begin(p *pair) bool {
+// beginChange asks the peer to change, since the NIC has given up; false if that is impossible.
+func (f *failover) beginChange(p *pair) bool {
 	to, _ := p.raw.Peer()
-	if !p.layer.config.Failover || p.raw.Type() != nicemu.RC || p.raw.Aliased() || !p.layer.knows(to) || f.futile >= maxFutile {
+	if !p.layer.config.Failover || p.raw.Type() != nicemu.RC || p.raw.IsAliased() || !p.layer.knowsPeer(to) || f.futile >= maxFutile {
 		return false
 	}
 	for i := range p.verbs.Len() {
-		if wr := &p.verbs.At(i).request.wr; atomic(wr) || wr.Op >= nicemu.OpBindWindow {
+		if wr := &p.verbs.At(i).request.wr; isAtomic(wr) || wr.Op >= nicemu.OpBindWindow {
 			return false // it may have been done
 		}
 	}
-	if _, err := p.other(); err != nil {
+	if _, err := p.otherQP(); err != nil {
 		return false
 	}
 	p.live.Stop()
@@ -121,15 +121,15 @@ func (f *failover) begin(p *pair) bool {
 	f.psn = uint32(p.layer.device.Rand()) & roce.PSNMask
 	f.stage = asking
 	p.layer.work.Failovers++
-	p.after()
+	p.continueWhenDrained()
 	return true
 }
 
-// after waits until all completions of the NIC are handled, and then continues.
-func (p *pair) after() {
+// continueWhenDrained waits until all completions of the NIC are handled, and then continues.
+func (p *pair) continueWhenDrained() {
 	d := p.layer.device
 	l := d.Latency()
-	p.failover.task.At(d.Now() + l.Entry + l.Data)
+	p.failover.task.SetTime(d.Now() + l.Entry + l.Data)
 }
 
 // resyncDue repeats the message that the peer is waiting for.
@@ -139,7 +139,7 @@ func (p *pair) resyncDue(now units.Time) {
 	case steady:
 		return
 	case closing:
-		p.change()
+		p.switchQP()
 		if f.stage == steady {
 			return
 		}
@@ -155,7 +155,7 @@ func (p *pair) resyncDue(now units.Time) {
 	}
 	p.sayResync(kind)
 	wait := max(firstWait, 4*p.raw.IdleRTT()) << min(f.tries-1, 10)
-	f.task.At(now + min(wait, longWait))
+	f.task.SetTime(now + min(wait, longWait))
 }
 
 // giveUp fails the connection as the NIC did.
@@ -165,10 +165,10 @@ func (p *pair) giveUp() {
 	if p.verbs.Len() > 0 {
 		v := p.verbs.Pop()
 		p.first++
-		p.fail(&v, &c)
+		p.failConnection(&v, &c)
 		return
 	}
-	p.fail(nil, &c)
+	p.failConnection(nil, &c)
 }
 
 // sayResync sends a message about the change under way, or the last one.
@@ -178,32 +178,32 @@ func (p *pair) sayResync(kind rogue.Kind) {
 	a, _ := p.raw.Query()
 	next := p.live // if it has changed already
 	if f.stage == asking {
-		next, _ = p.other()
+		next, _ = p.otherQP()
 	}
 	p.layer.sendMessage(to, &rogue.Message{
 		Kind: kind, From: p.raw.Number(), To: a.DestQPN, Epoch: f.epoch, Other: next.Number(), PSN: f.psn, Received: f.came,
 	})
 }
 
-// resync handles the peer's message that its NIC has given up.
-func (p *pair) resync(m *rogue.Message) {
+// resyncWithPeer handles the peer's message that its NIC has given up.
+func (p *pair) resyncWithPeer(m *rogue.Message) {
 	f := &p.failover
 	if m.Epoch == f.epoch+1 && f.stage == told {
-		p.resume() // the peer has finished the previous change, and its ResyncDone was lost
+		p.resumePosting() // the peer has finished the previous change, and its ResyncDone was lost
 	}
 	switch {
 	case m.Epoch == f.epoch+1 && f.stage == steady:
-		if _, err := p.other(); err != nil {
+		if _, err := p.otherQP(); err != nil {
 			return
 		}
 		p.live.Stop()
 		f.epoch, f.tries, f.peer = m.Epoch, 0, *m
 		f.psn = uint32(p.layer.device.Rand()) & roce.PSNMask
 		f.stage = closing
-		p.after()
+		p.continueWhenDrained()
 	case m.Epoch == f.epoch && f.stage == asking: // both NICs have
 		f.peer, f.stage, f.tries = *m, closing, 0
-		p.after()
+		p.continueWhenDrained()
 	case m.Epoch == f.epoch && f.stage != closing:
 		p.sayResync(rogue.ResyncReply)
 	}
@@ -217,33 +217,33 @@ func (p *pair) resyncReply(m *rogue.Message) {
 	}
 	if f.stage == asking {
 		f.peer = *m
-		p.change()
+		p.switchQP()
 	}
 	if f.stage != closing && !p.dying {
 		p.sayResync(rogue.ResyncDone)
-		p.resume()
+		p.resumePosting()
 	}
 }
 
 // resyncDone handles the peer's message that it takes packets.
 func (p *pair) resyncDone(m *rogue.Message) {
 	if m.Epoch == p.failover.epoch && p.failover.stage == told {
-		p.resume()
+		p.resumePosting()
 	}
 }
 
-// change puts the other queue pair in use, with the receives that are still unused.
-func (p *pair) change() {
+// switchQP puts the other queue pair in use, with the receives that are still unused.
+func (p *pair) switchQP() {
 	f := &p.failover
-	next, err := p.other()
+	next, err := p.otherQP()
 	if err == nil {
-		err = next.Restart(p.raw.QP, f.peer.Other, f.peer.PSN, f.psn)
+		err = next.RestartQP(p.raw.QP, f.peer.Other, f.peer.PSN, f.psn)
 	}
 	if err != nil {
 		p.giveUp()
 		return
 	}
-	_ = p.live.Limit(qp.RateLimit{}) // there is none to end, at worst
+	_ = p.live.LimitRate(qp.RateLimit{}) // there is none to end, at worst
 	p.live = next
 	f.stage = told
 	f.count++
@@ -252,46 +252,46 @@ func (p *pair) change() {
 	}
 }
 
-// resume posts undelivered verbs again, and continues.
-func (p *pair) resume() {
+// resumePosting posts undelivered verbs again, and continues.
+func (p *pair) resumePosting() {
 	f := &p.failover
 	if f.stage == steady {
 		return
 	}
 	f.stage = steady
-	f.task.At(units.Never)
+	f.task.SetTime(units.Never)
 	for dir := range p.flow {
 		if p.flow[dir] != nil {
-			p.flow[dir].restart()
+			p.flow[dir].restartFlow()
 		}
 	}
-	p.limit()
-	p.replay(int(int32(f.peer.Received - f.sent)))
-	p.pump()
+	p.setLimiter()
+	p.replayVerbs(int(int32(f.peer.Received - f.sent)))
+	p.postAllowed()
 }
 
-// restart restarts in slow start with nothing under way.
-func (f *flow) restart() {
-	f.window.Restart()
+// restartFlow restarts in slow start with nothing under way.
+func (f *flow) restartFlow() {
+	f.window.RestartSlowStart()
 	f.meter.DiscardPosted()
 	f.batches = queue.FIFO[batch]{}
 	f.open, f.inFlight, f.posted, f.hold = batch{}, 0, 0, 0
 	f.probing, f.waited, f.anchor = false, false, false
 }
 
-// replay posts again the verbs that were under way. The peer has received the first have of those
+// replayVerbs posts again the verbs that were under way. The peer has received the first have of those
 // that take a receive, and so all before them, except for the data of READs.
-func (p *pair) replay(have int) {
+func (p *pair) replayVerbs(have int) {
 	done := 0 // verbs that the peer has received
 	for i := 0; i < p.verbs.Len() && have > 0; i++ {
-		if v := p.verbs.At(i); v.last && consumes(&v.request.wr) {
+		if v := p.verbs.At(i); v.last && consumesReceive(&v.request.wr) {
 			have--
 			done = i + 1
 		}
 	}
 	now := p.layer.device.Now()
 	for done > 0 && p.verbs.First().dir == out {
-		p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
+		p.completeVerb(cq.Success, &nicemu.Completion{Timestamp: now}, false)
 		done--
 	}
 	p.silent = 0
@@ -300,7 +300,7 @@ func (p *pair) replay(have int) {
 		if i < done && v.dir == out { // nothing to do, but a completion must come in its turn
 			p.wr = nicemu.SendWR{Op: nicemu.OpWrite}
 		} else {
-			p.list = v.request.part(&p.wr, p.list[:0], v.from, v.n, v.last)
+			p.list = v.request.makePart(&p.wr, p.list[:0], v.from, v.n, v.last)
 			if len(p.list) > 0 {
 				p.wr.SGL = p.list
 			}

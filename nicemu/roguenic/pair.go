@@ -44,7 +44,7 @@ const slack = 16
 
 func newPair(l *Layer, q nicemu.Raw) *pair {
 	p := &pair{layer: l, raw: q, live: q, slots: q.Config().Cap.MaxSendWR, first: 1}
-	p.task = l.device.NewTask(p.wake)
+	p.task = l.device.NewTask(p.handleCompletions)
 	p.failover.task = l.device.NewTask(p.resyncDue)
 	if q.Type() == nicemu.UC {
 		p.uc = newUnreliable(p)
@@ -55,7 +55,7 @@ func newPair(l *Layer, q nicemu.Raw) *pair {
 // PostSend implements nicemu.Layered.
 func (p *pair) PostSend(wr *nicemu.SendWR) error {
 	state := p.raw.State()
-	if err := p.check(wr, state); err != nil {
+	if err := p.checkRequest(wr, state); err != nil {
 		return err
 	}
 	if p.requests.Len() >= p.slots {
@@ -69,17 +69,17 @@ func (p *pair) PostSend(wr *nicemu.SendWR) error {
 	r.copyOf(wr)
 	p.requests.Push(r)
 	if state == qp.Err || state == qp.SQE {
-		p.flush()
+		p.flushRequests()
 		return nil
 	}
-	p.pump()
-	p.weigh()
+	p.postAllowed()
+	p.recordRate()
 	return nil
 }
 
-// check checks that the queue pair takes a work request. While a shadow takes over, the NIC's side
+// checkRequest checks that the queue pair takes a work request. While a shadow takes over, the NIC's side
 // is in another state than the program knows.
-func (p *pair) check(wr *nicemu.SendWR, state nicemu.State) error {
+func (p *pair) checkRequest(wr *nicemu.SendWR, state nicemu.State) error {
 	if state < qp.RTS {
 		return transport.ErrState
 	}
@@ -117,24 +117,24 @@ func (p *pair) Sent(c nicemu.Completion) {
 		return // of the queue pair that was given up
 	}
 	p.heard = append(p.heard, c)
-	p.task.At(p.layer.device.Now())
+	p.task.SetTime(p.layer.device.Now())
 }
 
 // Received implements nicemu.Layered.
 func (p *pair) Received(c nicemu.Completion, solicited bool) {
 	switch {
 	case p.uc == nil:
-		if p.failover.received(p, c) {
+		if p.failover.countReceive(p, c) {
 			return
 		}
-	case p.uc.received(&c):
-		p.task.At(p.layer.device.Now())
+	case p.uc.takeReceive(&c):
+		p.task.SetTime(p.layer.device.Now())
 		return
 	}
 	c.QP = p.raw.Number()
 	p.raw.CompleteReceive(c, solicited)
 	if c.Status != cq.Success && c.Status != cq.WRFlushErr {
-		p.task.At(p.layer.device.Now())
+		p.task.SetTime(p.layer.device.Now())
 	}
 }
 
@@ -142,32 +142,32 @@ func (p *pair) Received(c nicemu.Completion, solicited bool) {
 func (p *pair) Moved(from, to nicemu.State) {
 	switch {
 	case to == qp.Reset:
-		p.reset()
+		p.resetState()
 	case to == qp.RTR:
-		p.start() // a responder may never go on to RTS
+		p.startControl() // a responder may never go on to RTS
 	case to == qp.Err:
 		p.dying = true
-		p.failover.over(p)
+		p.failover.endChange(p)
 		if p.spare.QP != nil {
 			p.spare.Stop()
 		}
 		if p.uc != nil {
-			p.uc.stop()
+			p.uc.stopSides()
 		}
 		if p.verbs.Len() == 0 {
-			p.flush()
+			p.flushRequests()
 		}
 	case to == qp.RTS:
 		p.dying = false
 		if from == qp.SQE && p.uc != nil && p.uc.data.QP != nil && p.uc.data.HardState() == qp.SQE {
-			p.uc.join()
+			p.uc.joinSides()
 		}
-		p.pump()
+		p.postAllowed()
 	}
 }
 
-// start starts control once the queue pair knows its peer.
-func (p *pair) start() {
+// startControl starts control once the queue pair knows its peer.
+func (p *pair) startControl() {
 	to, loop := p.raw.Peer()
 	if loop || p.layer.device.Line() == 0 {
 		return // plain
@@ -177,13 +177,13 @@ func (p *pair) start() {
 		for dir := range p.flow {
 			p.flow[dir] = newFlow(p.layer, p.raw)
 		}
-		if p.layer.config.Failover && !p.raw.Aliased() {
+		if p.layer.config.Failover && !p.raw.IsAliased() {
 			p.layer.findPeer(to, p)
 		}
-	case !p.raw.Aliased():
+	case !p.raw.IsAliased():
 		p.flow[out] = newFlow(p.layer, p.raw)
 		p.flow[out].by = unheard
-		p.uc.begin(to)
+		p.uc.findPeerLayer(to)
 	}
 }
 
@@ -196,11 +196,11 @@ func (p *pair) Renew() {
 			p.flow[dir].by = by
 		}
 	}
-	p.limit()
+	p.setLimiter()
 }
 
-// reset clears all state.
-func (p *pair) reset() {
+// resetState clears all state.
+func (p *pair) resetState() {
 	for p.requests.Len() > 0 {
 		p.freeRequest(p.requests.Pop())
 	}
@@ -208,14 +208,14 @@ func (p *pair) reset() {
 	p.dropVerbs()
 	p.sending, p.dying = 0, false
 	p.flow = [2]*flow{}
-	p.weigh()
-	p.failover.over(p)
+	p.recordRate()
+	p.failover.endChange(p)
 	if p.spare.QP != nil {
 		_ = p.spare.Destroy() // it is attached to no group
 		p.spare = nicemu.Raw{}
 	}
 	if p.uc != nil {
-		p.uc.end()
+		p.uc.clearState()
 	}
 	p.live, p.failover = p.raw, failover{task: p.failover.task}
 }
@@ -229,7 +229,7 @@ func (p *pair) dropVerbs() {
 
 // Destroyed implements nicemu.Layered.
 func (p *pair) Destroyed() {
-	p.reset()
+	p.resetState()
 	p.task.Stop()
 	p.failover.task.Stop()
 	if p.uc != nil {
@@ -243,14 +243,14 @@ func (p *pair) Destroyed() {
 // (§3.5).
 func (p *pair) RetryCount(chosen uint8) uint8 {
 	to, loop := p.raw.Peer()
-	if p.raw.Type() != nicemu.RC || loop || !p.layer.config.Failover || p.raw.Aliased() || !p.layer.knows(to) {
+	if p.raw.Type() != nicemu.RC || loop || !p.layer.config.Failover || p.raw.IsAliased() || !p.layer.knowsPeer(to) {
 		return chosen
 	}
 	return min(chosen, uint8(p.layer.config.Retries))
 }
 
-// chosen returns the retry count that the program chose.
-func (p *pair) chosen() uint8 {
+// chosenRetries returns the retry count that the program chose.
+func (p *pair) chosenRetries() uint8 {
 	a, _ := p.raw.Query()
 	return a.RetryCnt
 }
@@ -264,7 +264,7 @@ func (p *pair) Allows() (units.Rate, units.Bytes) {
 	if f == nil || f.by == unheard {
 		return 0, 0
 	}
-	return f.window.Limit(), f.window.Size()
+	return f.window.RateLimit(), f.window.Size()
 }
 
 // Gauges implements nicemu.Layered.
@@ -273,34 +273,34 @@ func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
 	if f == nil {
 		return append(values, make([]float64, len(gauges))...)
 	}
-	if g := p.flow[in]; g != nil && f.window.Base() == 0 && g.window.Base() > 0 {
+	if g := p.flow[in]; g != nil && f.window.BaseRTT() == 0 && g.window.BaseRTT() > 0 {
 		f = g // it READs
 	}
 	w := f.window
-	return append(values, gauge.Size(w.Size()), float64(w.Limit()), float64(w.Estimate()), w.RTT().Seconds(), w.Base().Seconds(),
-		gauge.Yes(w.SlowStart()), float64(p.failover.count))
+	return append(values, gauge.SizeValue(w.Size()), float64(w.RateLimit()), float64(w.EstimatedRate()), w.RTT().Seconds(), w.BaseRTT().Seconds(),
+		gauge.BoolValue(w.SlowStart()), float64(p.failover.count))
 }
 
-// wake handles the completions of the NIC.
-func (p *pair) wake(now units.Time) {
+// handleCompletions handles the completions of the NIC.
+func (p *pair) handleCompletions(now units.Time) {
 	for i := 0; i < len(p.heard); i++ {
-		p.completed(&p.heard[i])
+		p.handleSendCompletion(&p.heard[i])
 	}
 	p.heard = p.heard[:0]
 	if p.uc != nil {
-		p.uc.wake(now)
+		p.uc.exchangeEchoes(now)
 		if p.raw.State() != qp.Err && p.raw.HardState() == qp.Err {
-			p.fail(nil, nil) // a receive has failed
+			p.failConnection(nil, nil) // a receive has failed
 		}
 	} else if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.Len() == 0 {
-		p.fail(nil, nil) // a receive has failed, or an answer
+		p.failConnection(nil, nil) // a receive has failed, or an answer
 	}
-	p.pump()
-	p.weigh()
+	p.postAllowed()
+	p.recordRate()
 }
 
-// weigh records the rate that the NIC's limiter allows the pair, if it has data under way.
-func (p *pair) weigh() {
+// recordRate records the rate that the NIC's limiter allows the pair, if it has data under way.
+func (p *pair) recordRate() {
 	load := units.Rate(0)
 	if f := p.flow[out]; f != nil && f.inFlight > 0 {
 		if load = p.live.RateLimit().Rate; load == 0 {
@@ -311,26 +311,26 @@ func (p *pair) weigh() {
 	p.load = load
 }
 
-// completed handles a completion of the send queue.
-func (p *pair) completed(c *nicemu.Completion) {
+// handleSendCompletion handles a completion of the send queue.
+func (p *pair) handleSendCompletion(c *nicemu.Completion) {
 	p.layer.work.Signals++
 	if p.failover.stage != steady || c.QP != p.live.Number() || c.ID < p.first || c.ID >= p.first+uint64(p.verbs.Len()) {
 		return // of a verb that was given up
 	}
 	for p.first < c.ID {
-		p.pop(cq.Success, c, false)
+		p.completeVerb(cq.Success, c, false)
 	}
 	switch {
 	case c.Status == cq.Success:
-		p.pop(cq.Success, c, true)
-	case c.Status == cq.RetryExcErr && !p.dying && p.failover.begin(p):
+		p.completeVerb(cq.Success, c, true)
+	case c.Status == cq.RetryExcErr && !p.dying && p.failover.beginChange(p):
 	default:
-		p.pop(c.Status, c, true)
+		p.completeVerb(c.Status, c, true)
 	}
 }
 
-// pop completes the oldest verb; told means that the completion is its own.
-func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
+// completeVerb completes the oldest verb; told means that the completion is its own.
+func (p *pair) completeVerb(s cq.Status, c *nicemu.Completion, told bool) {
 	v := p.verbs.Pop()
 	p.first++
 	if v.signaled {
@@ -339,49 +339,49 @@ func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 	switch f := p.flow[v.dir]; {
 	case f == nil:
 	case f.by == byEchoes:
-		p.uc.sent(f, &v, c.Timestamp)
+		p.uc.recordSent(f, &v, c.Timestamp)
 	default:
-		f.done(p, &v, c.Timestamp, told && s == cq.Success)
+		f.recordCompletion(p, &v, c.Timestamp, told && s == cq.Success)
 	}
 	if s != cq.Success {
-		p.fail(&v, c)
+		p.failConnection(&v, c)
 		return
 	}
 	p.failover.futile = 0
 	if v.last {
-		if consumes(&v.request.wr) {
+		if consumesReceive(&v.request.wr) {
 			p.failover.sent++
 		}
-		p.finish(s, c)
+		p.completeRequest(s, c)
 	}
 }
 
-// finish completes the oldest request.
-func (p *pair) finish(s cq.Status, c *nicemu.Completion) {
+// completeRequest completes the oldest request.
+func (p *pair) completeRequest(s cq.Status, c *nicemu.Completion) {
 	r := p.requests.Pop()
 	p.sending = max(0, p.sending-1)
 	w := &p.layer.work
 	w.Requests++
 	w.Bytes += uint64(r.length)
 	if s != cq.Success || r.wr.Flags&nicemu.Signaled != 0 || p.raw.Config().SignalAll {
-		e := nicemu.Completion{ID: r.wr.ID, Status: s, Opcode: opcode(&r.wr), QP: p.raw.Number(), Timestamp: c.Timestamp, VendorErr: c.VendorErr}
+		e := nicemu.Completion{ID: r.wr.ID, Status: s, Opcode: completionOpcode(&r.wr), QP: p.raw.Number(), Timestamp: c.Timestamp, VendorErr: c.VendorErr}
 		if s == cq.Success && dirOf(&r.wr) == in {
 			e.ByteLen = r.length
 		}
-		p.raw.Complete(e)
+		p.raw.CompleteSend(e)
 	}
 	p.freeRequest(r)
 }
 
 func (p *pair) freeRequest(r *request) { p.free = append(p.free, r) }
 
-// fail ends the connection as the NIC would: the request of a verb gets the NIC's status, and all
+// failConnection ends the connection as the NIC would: the request of a verb gets the NIC's status, and all
 // later ones are flushed.
-func (p *pair) fail(v *verb, c *nicemu.Completion) {
+func (p *pair) failConnection(v *verb, c *nicemu.Completion) {
 	p.dying = true
-	p.failover.over(p)
+	p.failover.endChange(p)
 	if v != nil && p.requests.Len() > 0 {
-		p.finish(c.Status, c)
+		p.completeRequest(c.Status, c)
 	}
 	if p.uc != nil {
 		p.failUnreliable(v)
@@ -393,30 +393,30 @@ func (p *pair) fail(v *verb, c *nicemu.Completion) {
 		p.spare.Stop()
 	}
 	if p.raw.State() != qp.Err {
-		p.raw.Fail()
+		p.raw.FailQP()
 	}
-	p.flush()
+	p.flushRequests()
 }
 
 // failUnreliable continues fail for UC, where a failed verb takes the queue pair to SQE only.
 func (p *pair) failUnreliable(v *verb) {
 	switch {
 	case p.raw.HardState() == qp.Err:
-		p.raw.Fail()
-		p.uc.stop()
+		p.raw.FailQP()
+		p.uc.stopSides()
 	case v != nil && p.raw.State() != qp.Err:
 		p.raw.FailSends()
-		p.uc.disarm()
+		p.uc.disarmTimer()
 	}
-	p.flush()
+	p.flushRequests()
 }
 
-// flush flushes all requests.
-func (p *pair) flush() {
+// flushRequests flushes all requests.
+func (p *pair) flushRequests() {
 	p.dropVerbs()
 	now := p.layer.device.Now()
 	for p.requests.Len() > 0 {
-		p.finish(cq.WRFlushErr, &nicemu.Completion{Timestamp: now})
+		p.completeRequest(cq.WRFlushErr, &nicemu.Completion{Timestamp: now})
 	}
 	p.sending = 0
 }

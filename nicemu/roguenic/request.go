@@ -41,8 +41,8 @@ func dirOf(wr *nicemu.SendWR) int8 {
 	return out
 }
 
-// divisible reports whether an operation can be cut.
-func divisible(c *rogue.Config, wr *nicemu.SendWR) bool {
+// canDivide reports whether an operation can be cut.
+func canDivide(c *rogue.Config, wr *nicemu.SendWR) bool {
 	switch wr.Op {
 	case nicemu.OpWriteImm:
 		return c.CutImmediate && len(wr.Inline) == 0
@@ -52,8 +52,8 @@ func divisible(c *rogue.Config, wr *nicemu.SendWR) bool {
 	return false
 }
 
-// consumes reports whether an operation takes a receive of the peer.
-func consumes(wr *nicemu.SendWR) bool {
+// consumesReceive reports whether an operation takes a receive of the peer.
+func consumesReceive(wr *nicemu.SendWR) bool {
 	switch wr.Op {
 	case nicemu.OpSend, nicemu.OpSendImm, nicemu.OpSendInvalidate, nicemu.OpWriteImm:
 		return true
@@ -61,13 +61,13 @@ func consumes(wr *nicemu.SendWR) bool {
 	return false
 }
 
-// atomic reports whether an operation must not be done twice.
-func atomic(wr *nicemu.SendWR) bool {
+// isAtomic reports whether an operation must not be done twice.
+func isAtomic(wr *nicemu.SendWR) bool {
 	return wr.Op == nicemu.OpCompareSwap || wr.Op == nicemu.OpFetchAdd
 }
 
-// opcode returns the opcode of an operation's completion.
-func opcode(wr *nicemu.SendWR) cq.Opcode {
+// completionOpcode returns the opcode of an operation's completion.
+func completionOpcode(wr *nicemu.SendWR) cq.Opcode {
 	switch wr.Op {
 	case nicemu.OpWrite, nicemu.OpWriteImm:
 		return cq.Write
@@ -93,8 +93,8 @@ func (r *request) copyOf(wr *nicemu.SendWR) {
 	r.length = uint32(memory.ListLength(sgl)) + uint32(len(inline))
 }
 
-// part makes the work request for a part of a request. It appends the elements to list.
-func (r *request) part(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, last bool) []nicemu.SGE {
+// makePart makes the work request for a part of a request. It appends the elements to list.
+func (r *request) makePart(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, last bool) []nicemu.SGE {
 	*wr = r.wr
 	if from == 0 && last {
 		return list

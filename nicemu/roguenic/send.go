@@ -63,15 +63,15 @@ func newFlow(l *Layer, q nicemu.Raw) *flow {
 	}
 }
 
-// wire returns the exact length of a verb on the wire: errors would add up in the round-trip times
+// wireLen returns the exact length of a verb on the wire: errors would add up in the round-trip times
 // of consecutive batches.
-func (f *flow) wire(wr *nicemu.SendWR, n units.Bytes) units.Bytes {
+func (f *flow) wireLen(wr *nicemu.SendWR, n units.Bytes) units.Bytes {
 	packets := max(1, (n+f.mtu-1)/f.mtu)
-	return n + packets*(f.frame-f.mtu) + extensions(wr, packets)
+	return n + packets*(f.frame-f.mtu) + extensionLen(wr, packets)
 }
 
-// extensions returns the headers of a message that its middle packets do not have.
-func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
+// extensionLen returns the headers of a message that its middle packets do not have.
+func extensionLen(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
 	switch wr.Op {
 	case nicemu.OpWrite:
 		return roce.RETHLen
@@ -85,18 +85,18 @@ func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
 	return 0
 }
 
-// unit returns the current size of a batch. In slow start the window is sent as a whole, and
+// batchSize returns the current size of a batch. In slow start the window is sent as a whole, and
 // nothing beyond it.
-func (f *flow) unit() units.Bytes {
+func (f *flow) batchSize() units.Bytes {
 	if f.by != unheard && f.window.SlowStart() {
 		return max(f.mtu, min(f.config.Segment, f.window.Size()/f.mtu*f.mtu))
 	}
 	return f.config.Segment
 }
 
-// admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
+// admitsBytes reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
 // by bytes, not by number, which would allow as much as a switch's buffer.
-func (f *flow) admits(n units.Bytes) bool {
+func (f *flow) admitsBytes(n units.Bytes) bool {
 	queued := f.batches.Len() < f.config.Queued && f.inFlight < units.Bytes(f.config.Queued)*f.config.Segment
 	switch {
 	case f.by == unheard:
@@ -109,8 +109,8 @@ func (f *flow) admits(n units.Bytes) bool {
 	return f.inFlight == 0 || f.inFlight+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
 
-// pump posts everything that may be posted.
-func (p *pair) pump() {
+// postAllowed posts everything that may be posted.
+func (p *pair) postAllowed() {
 	if p.dying || p.failover.stage != steady {
 		return
 	}
@@ -136,24 +136,24 @@ func (p *pair) postPart(r *request) bool {
 	dir := dirOf(&r.wr)
 	f := p.flow[dir]
 	n, cut := r.length-r.posted, false
-	if f != nil && divisible(f.config, &r.wr) {
-		if unit := uint32(f.unit()); n > unit || r.posted > 0 {
+	if f != nil && canDivide(f.config, &r.wr) {
+		if unit := uint32(f.batchSize()); n > unit || r.posted > 0 {
 			n, cut = min(n, unit), true
 		}
 	}
-	if f != nil && !f.admits(units.Bytes(n)) && p.awaits(f) {
+	if f != nil && !f.admitsBytes(units.Bytes(n)) && p.awaitsProgress(f) {
 		return false
 	}
 	v := verb{request: r, from: r.posted, n: n, dir: dir, last: r.posted+n == r.length}
-	if p.list = r.part(&p.wr, p.list[:0], v.from, n, v.last); len(p.list) > 0 {
+	if p.list = r.makePart(&p.wr, p.list[:0], v.from, n, v.last); len(p.list) > 0 {
 		p.wr.SGL = p.list
 	}
 	v.signaled, v.closes = p.signalsOn(r, f, &v, cut)
 	return p.postVerb(&v)
 }
 
-// awaits reports whether something is outstanding that will let more be posted.
-func (p *pair) awaits(f *flow) bool {
+// awaitsProgress reports whether something is outstanding that will let more be posted.
+func (p *pair) awaitsProgress(f *flow) bool {
 	if f.by == byEchoes {
 		return f.batches.Len() > 0
 	}
@@ -165,7 +165,7 @@ func (p *pair) awaits(f *flow) bool {
 // cannot fill up with unsignaled verbs. A signal closes the batch. Over UC a signal costs no packet
 // but an echo does: all verbs are signaled, and only full batches are closed.
 func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, closes bool) {
-	full := cut || f != nil && (f.open.bytes+units.Bytes(v.n) >= f.unit() || !f.admits(units.Bytes(v.n)))
+	full := cut || f != nil && (f.open.bytes+units.Bytes(v.n) >= f.batchSize() || !f.admitsBytes(units.Bytes(v.n)))
 	if p.uc != nil && f != nil {
 		return true, full || f.by == unheard
 	}
@@ -184,9 +184,9 @@ func (p *pair) postVerb(v *verb) bool {
 	f := p.flow[v.dir]
 	if f != nil {
 		if v.closes && f.by == byEchoes {
-			p.uc.closed(v)
+			p.uc.numberBatch(v)
 		}
-		v.wire = int64(f.wire(&p.wr, units.Bytes(v.n)))
+		v.wire = int64(f.wireLen(&p.wr, units.Bytes(v.n)))
 		f.recordPost(p, now, v)
 	}
 	p.verbs.Push(*v)
@@ -213,11 +213,11 @@ func (f *flow) recordPost(p *pair, now units.Time, v *verb) {
 	b := &f.open
 	if b.wire == 0 {
 		p.layer.work.ClockReads++
-		*b = batch{at: now, from: f.posted, pos: f.meter.Position()}
-	} else if now > b.at && now-b.at > f.meter.Backlog() {
+		*b = batch{at: now, from: f.posted, pos: f.meter.PostedBytes()}
+	} else if now > b.at && now-b.at > f.meter.BacklogTime() {
 		b.slow = true
 	}
-	f.meter.Posted(units.Bytes(v.wire))
+	f.meter.RecordPosted(units.Bytes(v.wire))
 	b.bytes += units.Bytes(v.n)
 	b.wire += units.Bytes(v.wire)
 	f.inFlight += units.Bytes(v.n)
@@ -229,18 +229,18 @@ func (f *flow) recordPost(p *pair, now units.Time, v *verb) {
 	}
 }
 
-// done records a verb's completion; told means that its own signal arrived, at time at.
-func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
+// recordCompletion records a verb's completion; told means that its own signal arrived, at time at.
+func (f *flow) recordCompletion(p *pair, v *verb, at units.Time, told bool) {
 	f.inFlight -= units.Bytes(v.n)
 	if !v.closes || f.batches.Len() == 0 {
 		return
 	}
 	b := f.batches.Pop()
 	if !told || b.slow || f.by == unheard {
-		f.meter.Skip(at, b.wire)
+		f.meter.SkipCompletion(at, b.wire)
 		return
 	}
-	p.sample(f, &b, f.meter.Completed(b.at, at, b.wire))
+	p.recordRTT(f, &b, f.meter.RecordCompletion(b.at, at, b.wire))
 	f.correctRTT(p.layer.isOversubscribed())
 }
 
@@ -255,8 +255,8 @@ func (f *flow) correctRTT(crowded bool) {
 	f.waited = crowded
 }
 
-// sample records the RTT of a batch.
-func (p *pair) sample(f *flow, b *batch, rtt units.Time) {
+// recordRTT records the RTT of a batch.
+func (p *pair) recordRTT(f *flow, b *batch, rtt units.Time) {
 	if b.from < f.hold {
 		p.layer.work.Held++
 		return
@@ -265,32 +265,32 @@ func (p *pair) sample(f *flow, b *batch, rtt units.Time) {
 	if noise := f.config.Noise; noise > 0 {
 		rtt += units.Time(p.layer.device.Rand() % uint64(noise+1))
 	}
-	if f.window.Sample(rtt) {
+	if f.window.SampleRTT(rtt) {
 		p.limitChanged(f)
 	}
 }
 
 // limitChanged sets the limit of a flow whose window asks for another.
 func (p *pair) limitChanged(f *flow) {
-	limit := f.window.Limit()
+	limit := f.window.RateLimit()
 	if f == p.flow[out] {
-		p.limit()
+		p.setLimiter()
 	} else if !p.tellLimit(limit) {
 		limit = 0
 	}
-	f.meter.Limited(p.layer.device.Now(), limit)
+	f.meter.RecordLimit(p.layer.device.Now(), limit)
 	f.hold = f.posted - f.inFlight + f.config.Hold
 }
 
-// limit sets the NIC's limiter to what this side may send: by its own window, and by the peer's
+// setLimiter sets the NIC's limiter to what this side may send: by its own window, and by the peer's
 // limit for READ responses.
-func (p *pair) limit() {
+func (p *pair) setLimiter() {
 	f := p.flow[out]
 	if f == nil || !p.layer.config.Limiter {
 		return
 	}
-	own, answers := f.window.Limit(), p.failover.answers
-	busy := f.window.Base() > 0 && f.by != unheard
+	own, answers := f.window.RateLimit(), p.failover.answers
+	busy := f.window.BaseRTT() > 0 && f.by != unheard
 	rate := answers
 	if busy {
 		rate = own
@@ -305,7 +305,7 @@ func (p *pair) limit() {
 		return
 	}
 	p.layer.work.Limits++
-	if p.live.Limit(qp.RateLimit{Rate: rate}) != nil {
+	if p.live.LimitRate(qp.RateLimit{Rate: rate}) != nil {
 		p.layer.work.NoLimiter++
 	}
 }

@@ -44,9 +44,9 @@ type unreliable struct {
 type greeting uint8
 
 const (
-	apart greeting = iota
-	met            // both layers know each other's queue pairs
-	gone           // no answer any more
+	idle        greeting = iota
+	established          // both layers know each other's queue pairs
+	failed               // no answer any more
 )
 
 // ask is a batch of the peer that wants an echo.
@@ -70,39 +70,39 @@ const (
 func newUnreliable(p *pair) *unreliable {
 	u := &unreliable{pair: p}
 	u.greet = p.layer.device.NewTask(u.greetDue)
-	u.timer = p.layer.device.NewTask(u.timeout)
+	u.timer = p.layer.device.NewTask(u.giveUpBatches)
 	return u
 }
 
-// begin looks for the peer's layer. Until it has answered, WRITEs and SENDs go two batches at a
+// findPeerLayer looks for the peer's layer. Until it has answered, WRITEs and SENDs go two batches at a
 // time, and nothing is known about the path.
-func (u *unreliable) begin(to qp.GID) {
+func (u *unreliable) findPeerLayer(to qp.GID) {
 	d := u.pair.layer.device
 	u.nonce, u.psn = uint32(d.Rand()), uint32(d.Rand())&roce.PSNMask
 	u.pair.layer.findPeer(to, u.pair)
 }
 
-// end clears all state.
-func (u *unreliable) end() {
+// clearState clears all state.
+func (u *unreliable) clearState() {
 	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
 		if side.QP != nil {
 			_ = side.Destroy() // it is attached to no group
 		}
 	}
-	u.greet.At(units.Never)
-	u.timer.At(units.Never)
+	u.greet.SetTime(units.Never)
+	u.timer.SetTime(units.Never)
 	*u = unreliable{pair: u.pair, greet: u.greet, timer: u.timer}
 }
 
-// stop takes the sides to ERR, as the program's queue pair goes there.
-func (u *unreliable) stop() {
+// stopSides takes the sides to ERR, as the program's queue pair goes there.
+func (u *unreliable) stopSides() {
 	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
 		if side.QP != nil {
 			side.Stop()
 		}
 	}
-	u.greet.At(units.Never)
-	u.disarm()
+	u.greet.SetTime(units.Never)
+	u.disarmTimer()
 }
 
 // createQPs makes the sides; false if the NIC has no room for them.
@@ -126,13 +126,13 @@ func (u *unreliable) createQPs() bool {
 // greetDue repeats the Hello until the peer replies.
 func (u *unreliable) greetDue(now units.Time) {
 	to, _ := u.pair.raw.Peer()
-	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.createQPs() {
+	if u.greeting == established || u.pair.dying || !u.pair.layer.knowsPeer(to) || u.tries >= maxTries || !u.createQPs() {
 		return
 	}
 	u.sendMessage(rogue.Hello, u.nonce)
 	wait := max(firstWait, 4*u.pair.raw.IdleRTT()) << min(u.tries, 10)
 	u.tries++
-	u.greet.At(now + min(wait, longWait))
+	u.greet.SetTime(now + min(wait, longWait))
 }
 
 func (u *unreliable) sendMessage(kind rogue.Kind, nonce uint32) {
@@ -143,58 +143,58 @@ func (u *unreliable) sendMessage(kind rogue.Kind, nonce uint32) {
 	})
 }
 
-// hello takes the peer's Hello, or its reply to one.
-func (u *unreliable) hello(m *rogue.Message) {
+// receiveHello takes the peer's Hello, or its reply to one.
+func (u *unreliable) receiveHello(m *rogue.Message) {
 	if u.pair.flow[out] == nil || !u.createQPs() {
 		return
 	}
 	if m.Other != u.peer.Other || m.Echoes != u.peer.Echoes || m.PSN != u.peer.PSN {
 		u.peer = *m
-		if !u.join() {
+		if !u.joinSides() {
 			return
 		}
 	}
 	switch {
 	case m.Kind == rogue.Hello:
 		u.sendMessage(rogue.HelloReply, m.Epoch)
-		if u.greeting != met { // it may not have existed when this side said hello
+		if u.greeting != established { // it may not have existed when this side said hello
 			u.tries = 0
-			u.greet.At(u.pair.layer.device.Now())
+			u.greet.SetTime(u.pair.layer.device.Now())
 		}
 	case m.Epoch == u.nonce:
-		u.greeting = met
-		u.greet.At(units.Never)
-		u.pair.pump()
+		u.greeting = established
+		u.greet.SetTime(units.Never)
+		u.pair.postAllowed()
 	}
 }
 
-// join connects the sides with the peer's, with nothing under way.
-func (u *unreliable) join() bool {
+// joinSides connects the sides with the peer's, with nothing under way.
+func (u *unreliable) joinSides() bool {
 	p := u.pair
 	if p.live.QP != p.raw.QP {
 		now := p.layer.device.Now()
 		for p.verbs.Len() > 0 {
-			p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
+			p.completeVerb(cq.Success, &nicemu.Completion{Timestamp: now}, false)
 		}
 		p.live = p.raw
 	}
-	u.disarm()
-	p.flow[out].restart()
-	err := u.data.Restart(p.raw.QP, u.peer.Other, u.peer.PSN, u.psn)
+	u.disarmTimer()
+	p.flow[out].restartFlow()
+	err := u.data.RestartQP(p.raw.QP, u.peer.Other, u.peer.PSN, u.psn)
 	if err == nil {
-		err = u.echo.Restart(p.raw.QP, u.peer.Echoes, u.peer.PSN, u.psn)
+		err = u.echo.RestartQP(p.raw.QP, u.peer.Echoes, u.peer.PSN, u.psn)
 	}
 	if err != nil {
-		u.greeting = apart
+		u.greeting = idle
 		return false
 	}
 	u.spent = [2]int{sideReceives, sideReceives}
-	u.repost()
+	u.repostReceives()
 	return true
 }
 
-// repost posts used receives again. They are for immediate data only.
-func (u *unreliable) repost() {
+// repostReceives posts used receives again. They are for immediate data only.
+func (u *unreliable) repostReceives() {
 	for i, side := range [...]nicemu.Raw{u.data, u.echo} {
 		for ; u.spent[i] > 0; u.spent[i]-- {
 			_ = side.PostRecv(&nicemu.RecvWR{}) // in ERR it is flushed
@@ -202,8 +202,8 @@ func (u *unreliable) repost() {
 	}
 }
 
-// received takes a completion of a receive queue; false if it is the program's.
-func (u *unreliable) received(c *nicemu.Completion) bool {
+// takeReceive takes a completion of a receive queue; false if it is the program's.
+func (u *unreliable) takeReceive(c *nicemu.Completion) bool {
 	var side int
 	switch {
 	case c.QP == u.pair.raw.Number():
@@ -223,16 +223,16 @@ func (u *unreliable) received(c *nicemu.Completion) bool {
 	return true
 }
 
-// wake answers the peer, and handles its answers.
-func (u *unreliable) wake(now units.Time) {
-	u.repost()
+// exchangeEchoes answers the peer, and handles its answers.
+func (u *unreliable) exchangeEchoes(now units.Time) {
+	u.repostReceives()
 	for _, a := range u.peerRequests {
 		u.pair.layer.work.Echoes++
 		u.sendImmediate(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
 	}
 	u.peerRequests = u.peerRequests[:0]
 	for _, a := range u.answers {
-		u.answered(a.echo, a.at)
+		u.handleEcho(a.echo, a.at)
 	}
 	u.answers = u.answers[:0]
 }
@@ -246,7 +246,7 @@ func (u *unreliable) sendImmediate(side nicemu.Raw, imm uint32) {
 // switchQP switches to the queue pair that a request uses; false if verbs on the other have not left.
 func (u *unreliable) switchQP(r *request) bool {
 	p, next, by := u.pair, u.pair.raw, unheard
-	if u.greeting == met {
+	if u.greeting == established {
 		by = byEchoes
 		if r.wr.Op == nicemu.OpWrite {
 			next = u.data
@@ -260,17 +260,17 @@ func (u *unreliable) switchQP(r *request) bool {
 		return false
 	}
 	if by != f.by {
-		f.restart()
+		f.restartFlow()
 		f.by = by
 	}
 	p.live = next
-	p.limit()
+	p.setLimiter()
 	return true
 }
 
-// closed numbers a batch that is closed by a verb about to be posted, whose signal does not mean
+// numberBatch numbers a batch that is closed by a verb about to be posted, whose signal does not mean
 // that it arrived.
-func (u *unreliable) closed(v *verb) {
+func (u *unreliable) numberBatch(v *verb) {
 	v.batch = u.number
 	u.number++
 	if p := u.pair; p.live.QP == u.data.QP {
@@ -278,8 +278,8 @@ func (u *unreliable) closed(v *verb) {
 	}
 }
 
-// sent records that a verb has left, at time at.
-func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
+// recordSent records that a verb has left, at time at.
+func (u *unreliable) recordSent(f *flow, v *verb, at units.Time) {
 	if !v.closes {
 		return
 	}
@@ -288,23 +288,23 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 		if b.number != v.batch {
 			continue
 		}
-		f.meter.Skip(at, b.wire)
+		f.meter.SkipCompletion(at, b.wire)
 		b.start, u.left = max(b.at, u.left), at
 		b.left = true
 		if u.pair.live.QP != u.data.QP {
 			// From here on the RTT is that of the empty WRITE.
-			b.start, b.pos, b.separateEcho = u.pair.layer.device.Now(), f.meter.Position(), true
+			b.start, b.pos, b.separateEcho = u.pair.layer.device.Now(), f.meter.PostedBytes(), true
 			u.sendImmediate(u.data, b.number)
 		}
 		if !u.timed {
-			u.arm(f, at)
+			u.armTimer(f, at)
 		}
 		return
 	}
 }
 
-// answered handles an echo that arrived at time at.
-func (u *unreliable) answered(e rogue.Echo, at units.Time) {
+// handleEcho handles an echo that arrived at time at.
+func (u *unreliable) handleEcho(e rogue.Echo, at units.Time) {
 	p := u.pair
 	f := p.flow[out]
 	if f == nil || f.by != byEchoes || f.batches.Len() == 0 {
@@ -321,7 +321,7 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 	b := f.batches.Pop()
 	f.inFlight -= b.bytes
 	u.probes, f.probing = 0, false
-	if before > 0 && f.window.Lost() {
+	if before > 0 && f.window.OnLoss() {
 		p.limitChanged(f)
 	}
 	if !b.slow && !e.Late {
@@ -329,28 +329,28 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 		if b.separateEcho {
 			wire = 0
 		}
-		p.sample(f, &b, f.meter.Echoed(b.pos, wire, b.start, at, e.Response))
+		p.recordRTT(f, &b, f.meter.RecordEcho(b.pos, wire, b.start, at, e.Response))
 	}
-	if u.disarm(); f.batches.Len() > 0 && f.batches.First().left {
-		u.arm(f, at)
+	if u.disarmTimer(); f.batches.Len() > 0 && f.batches.First().left {
+		u.armTimer(f, at)
 	}
 }
 
-// arm starts the timer from a given time.
-func (u *unreliable) arm(f *flow, from units.Time) {
+// armTimer starts the timer from a given time.
+func (u *unreliable) armTimer(f *flow, from units.Time) {
 	wait := max(f.config.EchoTimeout, 2*f.window.RTT()) << u.probes
 	u.timed = true
-	u.timer.At(max(from, u.pair.layer.device.Now()) + wait)
+	u.timer.SetTime(max(from, u.pair.layer.device.Now()) + wait)
 }
 
-func (u *unreliable) disarm() {
+func (u *unreliable) disarmTimer() {
 	u.timed = false
-	u.timer.At(units.Never)
+	u.timer.SetTime(units.Never)
 }
 
-// timeout gives up the batches under way, since no echo has arrived. Nothing is posted until an
+// giveUpBatches gives up the batches under way, since no echo has arrived. Nothing is posted until an
 // empty WRITE has been answered.
-func (u *unreliable) timeout(now units.Time) {
+func (u *unreliable) giveUpBatches(now units.Time) {
 	p := u.pair
 	f := p.flow[out]
 	u.timed = false
@@ -360,16 +360,16 @@ func (u *unreliable) timeout(now units.Time) {
 	w := &p.layer.work
 	w.Lost += uint64(f.batches.Len())
 	w.Timeouts++
-	f.restart()
-	p.limit()
+	f.restartFlow()
+	p.setLimiter()
 	if u.probes++; u.probes > maxProbes {
-		u.greeting = gone // until it says hello
-		p.pump()
+		u.greeting = failed // until it says hello
+		p.postAllowed()
 		return
 	}
 	f.probing = true
 	f.batches.Push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
 	u.sendImmediate(u.data, u.number)
 	u.number++
-	u.arm(f, now)
+	u.armTimer(f, now)
 }

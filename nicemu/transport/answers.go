@@ -30,14 +30,14 @@ type refusal struct {
 	event    qp.Event
 }
 
-// follows reports whether the response that a READ or atomic asks for has the PSNs right after the
+// isConsecutive reports whether the response that a READ or atomic asks for has the PSNs right after the
 // previous responses.
-func (a *answers) follows(p *roce.Packet) bool {
-	return a == nil || !a.waiting() || PSN(p.Selective.PSN) == a.free
+func (a *answers) isConsecutive(p *roce.Packet) bool {
+	return a == nil || !a.areUnacknowledged() || PSN(p.Selective.PSN) == a.free
 }
 
-// drop forgets the responses.
-func (a *answers) drop() {
+// dropResponses forgets the responses.
+func (a *answers) dropResponses() {
 	if a == nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (a *answers) drop() {
 	a.sender.Reset()
 }
 
-// waiting reports whether the requester has yet to acknowledge a response.
-func (a *answers) waiting() bool { return a != nil && a.una != a.free }
+// areUnacknowledged reports whether the requester has yet to acknowledge a response.
+func (a *answers) areUnacknowledged() bool { return a != nil && a.una != a.free }
 
 // rememberAnswer queues a READ or atomic for its response. If MaxDestRdAtomic has no room for it,
 // the request implies that the requester has the response to the oldest.
@@ -55,35 +55,35 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	r := &q.resp
 	for r.fetches.Len() >= int(q.attr.MaxDestRdAtomic) {
 		old := r.fetches.First()
-		q.release(old.first.Add(old.packets))
+		q.releaseResponses(old.first.Add(old.packets))
 	}
 	a := r.answers
 	f.first, f.request = PSN(p.Selective.PSN), r.expected
-	if !a.waiting() { // as after it was made
+	if !a.areUnacknowledged() { // as after it was made
 		a.una, a.next = f.first, f.first
 	}
 	a.free = f.first.Add(f.packets)
 	r.msn = (r.msn + 1) & roce.PSNMask
 	f.msn = r.msn
-	*r.fetches.Extend() = f
+	*r.fetches.PushReused() = f
 	r.replies++
-	q.bus.fetch(&f)
+	q.bus.fetchData(&f)
 	r.plain, r.expected, r.ackDue = r.expected, r.expected.Add(1), true
 }
 
-// speaks reports whether there is an acknowledgement or NAK of requests to send.
-func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.buffer.owesNACK() }
+// hasAck reports whether there is an acknowledgement or NAK of requests to send.
+func (r *responder) hasAck() bool { return r.ackDue || r.nak != 0 || r.buffer.hasUnsentNACK() }
 
 // nextAnswer is nextResponse for IRN: acknowledgements and responses are not ordered.
 func (q *QP) nextAnswer() (Kind, *fetched) {
-	if q.resp.speaks() || q.req.responses.due() {
+	if q.resp.hasAck() || q.req.responses.ackIsDue() {
 		return Control, nil
 	}
-	if !q.resp.answers.waiting() {
+	if !q.resp.answers.areUnacknowledged() {
 		return Nothing, nil
 	}
 	switch f := q.findResponse(); {
-	case f == nil || q.bus.awaits(f):
+	case f == nil || q.bus.awaitsData(f):
 		return Nothing, nil
 	case f.atomic:
 		return Control, f
@@ -95,7 +95,7 @@ func (q *QP) nextAnswer() (Kind, *fetched) {
 // findResponse finds the response to send next, if any.
 func (q *QP) findResponse() *fetched {
 	a := q.resp.answers
-	psn, ok := a.sender.Next(a.window())
+	psn, ok := a.sender.Next(a.psnWindow())
 	if !ok || psn == a.free || a.refused && !psn.Before(a.after) {
 		return nil
 	}
@@ -109,10 +109,10 @@ func (q *QP) findResponse() *fetched {
 	return nil
 }
 
-// answered records that the packet of a response found by answer was sent.
-func (q *QP) answered(now units.Time, f *fetched) {
+// recordResponse records that the packet of a response found by answer was sent.
+func (q *QP) recordResponse(now units.Time, f *fetched) {
 	a := q.resp.answers
-	psn := f.next()
+	psn := f.nextPSN()
 	if psn == a.next {
 		if a.una == a.next {
 			a.moved = now
@@ -125,9 +125,9 @@ func (q *QP) answered(now units.Time, f *fetched) {
 	if f.at+1 == f.packets {
 		q.chunks.forgetRead(f.first)
 	}
-	a.sender.Sent(a.window(), psn, 1)
+	a.sender.OnSent(a.psnWindow(), psn, 1)
 	if a.ackSince == units.Never {
-		a.start(now)
+		a.restartTimer(now)
 	}
 }
 
@@ -136,23 +136,23 @@ func (q *QP) answered(now units.Time, f *fetched) {
 func (q *QP) readAck(now units.Time, p *roce.Packet) {
 	a := q.resp.answers
 	was, upto, seen := a.una, psnOf(p), PSN(p.Selective.PSN)
-	if n := upto.From(was); n > 0 && n <= a.window().Len() {
-		q.release(upto)
+	if n := upto.From(was); n > 0 && n <= a.psnWindow().Len() {
+		q.releaseResponses(upto)
 		a.moved = now
-		a.start(now)
-		a.sender.Acked(a.window())
+		a.restartTimer(now)
+		a.sender.OnAcked(a.psnWindow())
 	}
-	if upto.Before(seen) && seen != a.una && seen.From(a.una) < a.window().Len() {
+	if upto.Before(seen) && seen != a.una && seen.From(a.una) < a.psnWindow().Len() {
 		q.counters.PacketSeqErr++
-		if a.sender.Refused(a.window(), NakSelective, seen) {
+		if a.sender.OnRefusal(a.psnWindow(), NakSelective, seen) {
 			q.lostAnswers(now, false)
 		}
 	}
 	q.refuseInTurn()
 }
 
-// release drops the responses before a PSN: they have arrived.
-func (q *QP) release(upto PSN) {
+// releaseResponses drops the responses before a PSN: they have arrived.
+func (q *QP) releaseResponses(upto PSN) {
 	r := &q.resp
 	r.answers.una = upto
 	if r.answers.next.Before(upto) {
@@ -173,15 +173,15 @@ func (q *QP) release(upto PSN) {
 func (q *QP) lostAnswers(now units.Time, timeout bool) {
 	a := q.resp.answers
 	if f := q.config.Feedback; f != nil {
-		f.Lost(now, Lost{Timeout: timeout})
+		f.OnLost(now, Lost{Timeout: timeout})
 	}
-	a.start(now)
+	a.restartTimer(now)
 }
 
 // answersDeadline returns when the timer of the responses expires.
 func (q *QP) answersDeadline() units.Time {
 	if a := q.resp.answers; a != nil {
-		return a.deadline(AckTimeout(q.attr.Timeout))
+		return a.timerDeadline(AckTimeout(q.attr.Timeout))
 	}
 	return units.Never
 }
@@ -191,7 +191,7 @@ func (q *QP) answersDeadline() units.Time {
 func (q *QP) answersTimeout(now units.Time) {
 	a := q.resp.answers
 	q.counters.LocalAckTimeoutErr++
-	if now-a.moved >= a.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout)) {
+	if now-a.moved >= a.sender.RetryTime(q.attr.RetryCount, AckTimeout(q.attr.Timeout)) {
 		a.una, a.next, a.ackSince = a.free, a.free, units.Never
 		a.sender.Reset()
 		q.resp.fetches.Clear()
@@ -199,7 +199,7 @@ func (q *QP) answersTimeout(now units.Time) {
 		q.refuseInTurn()
 		return
 	}
-	a.sender.Expired(a.window())
+	a.sender.OnExpiry(a.psnWindow())
 	q.lostAnswers(now, true)
 }
 
@@ -221,9 +221,9 @@ func (q *QP) refuseInTurn() {
 // denyAnswer refuses a READ whose memory is gone.
 func (q *QP) denyAnswer(f *fetched, fault memory.Fault) {
 	if fault == memory.Gone {
-		q.die()
+		q.endSilently()
 		return
 	}
-	q.resp.answers.refuseLater(f.first, denial(f.request, fault))
+	q.resp.answers.refuseLater(f.first, refusalFor(f.request, fault))
 	q.refuseInTurn()
 }

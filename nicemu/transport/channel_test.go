@@ -18,12 +18,12 @@ type faults struct {
 
 // channel carries packets between two queue pairs and lets time pass.
 type channel struct {
-	now    units.Time
-	random *rand.Rand
-	faults faults
-	ends   [2]*QP
-	flying []flight // soonest first
-	sent   int
+	now      units.Time
+	random   *rand.Rand
+	faults   faults
+	ends     [2]*QP
+	inFlight []flight // soonest first
+	sent     int
 
 	scratch roce.Packet // filled by Next
 
@@ -54,15 +54,15 @@ const (
 // it came to an end.
 func (c *channel) run(limit units.Time) bool {
 	for end := c.now + limit; c.now < end; c.now += slot {
-		for len(c.flying) > 0 && c.flying[0].at <= c.now {
-			f := c.flying[0]
-			c.flying = slices.Delete(c.flying, 0, 1)
+		for len(c.inFlight) > 0 && c.inFlight[0].at <= c.now {
+			f := c.inFlight[0]
+			c.inFlight = slices.Delete(c.inFlight, 0, 1)
 			c.ends[f.to].Receive(c.now, &f.p, nil)
 		}
 		busy := c.idle != nil && c.idle()
 		next := units.Never
 		for i, q := range c.ends {
-			q.Expire(c.now)
+			q.DoDueWork(c.now)
 			if c.random.IntN(8) > 0 {
 				o := q.Offer()
 				if q.Next(c.now, &c.scratch) {
@@ -70,10 +70,10 @@ func (c *channel) run(limit units.Time) bool {
 				}
 			}
 			busy = busy || q.Offer().Kind != Nothing
-			next = min(next, q.Deadline())
+			next = min(next, q.NextExpiry())
 		}
-		if len(c.flying) > 0 {
-			next = min(next, c.flying[0].at)
+		if len(c.inFlight) > 0 {
+			next = min(next, c.inFlight[0].at)
 		}
 		switch {
 		case busy:
@@ -143,11 +143,11 @@ func (c *channel) lateness() units.Time {
 
 func (c *channel) fly(to int, p roce.Packet, late units.Time) {
 	f := flight{c.now + flights + late, to, p}
-	i, _ := slices.BinarySearchFunc(c.flying, f, func(a, b flight) int {
+	i, _ := slices.BinarySearchFunc(c.inFlight, f, func(a, b flight) int {
 		if a.at <= b.at {
 			return -1
 		}
 		return cmp.Compare(a.at, b.at)
 	})
-	c.flying = slices.Insert(c.flying, i, f)
+	c.inFlight = slices.Insert(c.inFlight, i, f)
 }

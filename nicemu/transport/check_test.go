@@ -22,7 +22,7 @@ func (s *agent) checkSent(t rapid.TB, n int) []cq.Completion {
 			}
 			left = left[1:]
 		}
-		if want := s.brought[i]; want != nil {
+		if want := s.fetched[i]; want != nil {
 			if got := s.bytesOf(wr.SGL); !bytes.Equal(got, want) {
 				t.Fatalf("%s: %v %d brought %x, want %x", s.name, wr.Op, i, got, want)
 			}
@@ -97,7 +97,7 @@ func (s *agent) checkFailed(t rapid.TB, may ...cq.Status) {
 		if j >= failed && messages == received && s.mayHave(j) {
 			return
 		}
-		if j < len(s.work) && (s.work[j].Op.send() || s.work[j].Op == WriteImm) {
+		if j < len(s.work) && (s.work[j].Op.isSend() || s.work[j].Op == WriteImm) {
 			messages++
 		}
 	}
@@ -111,12 +111,12 @@ func (s *agent) mayHave(j int) bool {
 	if bytes.Equal(s.peer.target, model) {
 		return true
 	}
-	if j == len(s.work) || !s.work[j].Op.write() {
+	if j == len(s.work) || !s.work[j].Op.isWrite() {
 		return false
 	}
 	wr := s.work[j]
 	n := len(wr.Inline) + int(memory.ListLength(wr.SGL))
-	for done := int(s.qp.mtu()); done < n; done += int(s.qp.mtu()) {
+	for done := int(s.qp.pathMTU()); done < n; done += int(s.qp.pathMTU()) {
 		copy(model[wr.RemoteVA:], s.models[j+1][wr.RemoteVA:][:done])
 		if bytes.Equal(s.peer.target, model) {
 			return true

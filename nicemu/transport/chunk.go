@@ -20,21 +20,21 @@ type loader func(offset, n uint32, dst []byte) ([]byte, memory.Fault)
 // storer writes n bytes at a place.
 type storer func(at uint64, n uint32, data []byte) memory.Fault
 
-// send returns dst with n bytes from offset on of a message being sent, which has length bytes and
+// appendSend returns dst with n bytes from offset on of a message being sent, which has length bytes and
 // begins with PSN of.
-func (c *chunks) send(dst []byte, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
+func (c *chunks) appendSend(dst []byte, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
 	if c == nil {
 		return load(offset, n, dst)
 	}
-	return c.sent.append(dst, c.size, of, length, offset, n, load)
+	return c.sent.appendPiece(dst, c.size, of, length, offset, n, load)
 }
 
-// respond is send for the response to a READ.
-func (c *chunks) respond(dst []byte, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
+// appendResponse is send for the response to a READ.
+func (c *chunks) appendResponse(dst []byte, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
 	if c == nil {
 		return load(offset, n, dst)
 	}
-	return c.asked.append(dst, c.size, of, length, offset, n, load)
+	return c.asked.appendPiece(dst, c.size, of, length, offset, n, load)
 }
 
 // dropMessage drops a finished message.
@@ -51,24 +51,24 @@ func (c *chunks) forgetRead(of PSN) {
 	}
 }
 
-// begin starts a received message, and put adds n bytes of it, the last ones or not.
-func (c *chunks) begin() {
+// beginMessage starts a received message, and put adds n bytes of it, the last ones or not.
+func (c *chunks) beginMessage() {
 	if c != nil {
-		c.came.begin()
+		c.came.beginMessage()
 	}
 }
 
-func (c *chunks) put(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
+func (c *chunks) putBytes(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
 	if c == nil {
 		return store(at, n, data)
 	}
-	return c.came.put(c.size, at, n, data, last, store)
+	return c.came.putBytes(c.size, at, n, data, last, store)
 }
 
 // beginRead and putRead are begin and put for the response to a READ.
 func (c *chunks) beginRead() {
 	if c != nil {
-		c.read.begin()
+		c.read.beginMessage()
 	}
 }
 
@@ -76,15 +76,15 @@ func (c *chunks) putRead(at uint64, n uint32, data []byte, last bool, store stor
 	if c == nil {
 		return store(at, n, data)
 	}
-	return c.read.put(c.size, at, n, data, last, store)
+	return c.read.putBytes(c.size, at, n, data, last, store)
 }
 
-// clear drops everything.
-func (c *chunks) clear() {
+// clearChunks drops everything.
+func (c *chunks) clearChunks() {
 	if c != nil {
 		c.sent.data, c.asked.data = c.sent.data[:0], c.asked.data[:0]
-		c.came.begin()
-		c.read.begin()
+		c.came.beginMessage()
+		c.read.beginMessage()
 	}
 }
 
@@ -95,8 +95,8 @@ type readAhead struct {
 	data []byte
 }
 
-// piece returns n bytes of a message from offset on, if they are there.
-func (a *readAhead) piece(of PSN, offset, n uint32) ([]byte, bool) {
+// pieceAt returns n bytes of a message from offset on, if they are there.
+func (a *readAhead) pieceAt(of PSN, offset, n uint32) ([]byte, bool) {
 	begin := offset - a.at
 	if a.of != of || offset < a.at || uint64(begin)+uint64(n) > uint64(len(a.data)) {
 		return nil, false
@@ -110,9 +110,9 @@ func (a *readAhead) dropRead(of PSN) {
 	}
 }
 
-// append is chunks.send. If a chunk cannot be read, the packet's own bytes decide.
-func (a *readAhead) append(dst []byte, chunk units.Bytes, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
-	if data, ok := a.piece(of, offset, n); ok {
+// appendPiece is chunks.appendSend. If a chunk cannot be read, the packet's own bytes decide.
+func (a *readAhead) appendPiece(dst []byte, chunk units.Bytes, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
+	if data, ok := a.pieceAt(of, offset, n); ok {
 		return append(dst, data...), memory.OK
 	}
 	size := uint32(min(uint64(chunk), uint64(length-offset)))
@@ -134,11 +134,11 @@ type writeBehind struct {
 	data []byte
 }
 
-// begin drops the rest of another message.
-func (b *writeBehind) begin() { b.data = b.data[:0] }
+// beginMessage drops the rest of another message.
+func (b *writeBehind) beginMessage() { b.data = b.data[:0] }
 
-// put adds bytes, and writes all of them if they are the last, or fill a chunk.
-func (b *writeBehind) put(chunk units.Bytes, at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
+// putBytes adds bytes, and writes all of them if they are the last, or fill a chunk.
+func (b *writeBehind) putBytes(chunk units.Bytes, at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
 	if len(data) == 0 || last && len(b.data) == 0 {
 		return store(at, n, data)
 	}
@@ -150,6 +150,6 @@ func (b *writeBehind) put(chunk units.Bytes, at uint64, n uint32, data []byte, l
 		return memory.OK
 	}
 	f := store(b.at, uint32(len(b.data)), b.data)
-	b.begin()
+	b.beginMessage()
 	return f
 }

@@ -39,17 +39,17 @@ func (x *ConnectX3) Next(w Window) (PSN, bool) {
 	return x.GoBackN.Next(w)
 }
 
-// Sent advances. When everything has been sent again, verbs follow each other.
-func (x *ConnectX3) Sent(w Window, psn PSN, n uint32) {
-	x.GoBackN.Sent(w, psn, n)
+// OnSent advances. When everything has been sent again, verbs follow each other.
+func (x *ConnectX3) OnSent(w Window, psn PSN, n uint32) {
+	x.GoBackN.OnSent(w, psn, n)
 	if x.serial && !x.at.Before(x.until) {
 		x.serial = false
 	}
 }
 
-// Acked skips packets that need not be sent again.
-func (x *ConnectX3) Acked(w Window) {
-	x.GoBackN.Acked(w)
+// OnAcked skips packets that need not be sent again.
+func (x *ConnectX3) OnAcked(w Window) {
+	x.GoBackN.OnAcked(w)
 	switch {
 	case !x.serial:
 	case !w.Una.Before(x.until):
@@ -59,24 +59,24 @@ func (x *ConnectX3) Acked(w Window) {
 	}
 }
 
-// Refused goes back to the oldest packet.
-func (x *ConnectX3) Refused(w Window, why Refusal, seen PSN) bool {
-	if !x.GoBackN.Refused(w, why, seen) {
+// OnRefusal goes back to the oldest packet.
+func (x *ConnectX3) OnRefusal(w Window, why Refusal, seen PSN) bool {
+	if !x.GoBackN.OnRefusal(w, why, seen) {
 		return false
 	}
 	if why != NakRNR {
-		x.serialize(w)
+		x.serializeVerbs(w)
 	}
 	return true
 }
 
-// Expired goes back to the oldest packet.
-func (x *ConnectX3) Expired(w Window) {
-	x.GoBackN.Expired(w)
-	x.serialize(w)
+// OnExpiry goes back to the oldest packet.
+func (x *ConnectX3) OnExpiry(w Window) {
+	x.GoBackN.OnExpiry(w)
+	x.serializeVerbs(w)
 }
 
-func (x *ConnectX3) serialize(w Window) { x.serial, x.stop, x.until = true, x.end(w.Una), w.Next }
+func (x *ConnectX3) serializeVerbs(w Window) { x.serial, x.stop, x.until = true, x.end(w.Una), w.Next }
 
 // ConnectX3Settings are the parameters of ConnectX3: those of go-back-N.
 type ConnectX3Settings struct {

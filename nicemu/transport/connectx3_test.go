@@ -18,16 +18,16 @@ type noted struct {
 	unready bool
 }
 
-func (n *noted) Refused(w Window, why Refusal, seen PSN) bool {
-	back := n.ConnectX3.Refused(w, why, seen)
+func (n *noted) OnRefusal(w Window, why Refusal, seen PSN) bool {
+	back := n.ConnectX3.OnRefusal(w, why, seen)
 	if back {
 		n.unready = why == NakRNR
 	}
 	return back
 }
 
-func (n *noted) Expired(w Window) {
-	n.ConnectX3.Expired(w)
+func (n *noted) OnExpiry(w Window) {
+	n.ConnectX3.OnExpiry(w)
 	n.unready = false
 }
 
@@ -54,7 +54,7 @@ func watchVerbs(t rapid.TB, p *pair) (again, waited *int) {
 		x := q.req.sender.(*noted)
 		psn := psnOf(packet)
 		old := psn.Before(newest[from])
-		newest[from] = later(newest[from], q.req.next)
+		newest[from] = laterPSN(newest[from], q.req.next)
 		if !old {
 			x.unready = false
 			if x.serial {

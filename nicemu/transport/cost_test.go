@@ -18,7 +18,7 @@ type count struct {
 	last      cq.Completion
 }
 
-func (c *count) Complete(w cq.Completion, _ bool) {
+func (c *count) CompleteRequest(w cq.Completion, _ bool) {
 	c.n++
 	c.last = w
 	if w.Status != cq.Success {
@@ -26,12 +26,12 @@ func (c *count) Complete(w cq.Completion, _ bool) {
 	}
 }
 
-// deaf is a Feedback, so that round trips are measured.
-type deaf struct{ rtts int }
+// nopFeedback is a Feedback, so that round trips are measured.
+type nopFeedback struct{ rtts int }
 
-func (*deaf) Sent(units.Time, Sent) {}
-func (*deaf) Lost(units.Time, Lost) {}
-func (d *deaf) Acked(_ units.Time, a Acked) {
+func (*nopFeedback) OnSent(units.Time, Sent) {}
+func (*nopFeedback) OnLost(units.Time, Lost) {}
+func (d *nopFeedback) OnAcked(_ units.Time, a Acked) {
 	if a.RTT > 0 {
 		d.rtts++
 	}
@@ -61,7 +61,7 @@ func newWire(t testing.TB, service roce.Service, host *host) *wire {
 		w.windows[i] = host.window()
 		q, err := New(Config{
 			Service: service, Recovery: recovery, Number: uint32(i), Memory: host.view(uint32(i)), SendCQ: &w.cqs[i], RecvCQ: &count{},
-			MaxSend: 64, MaxRecv: 64, MaxSGE: 4, MaxInline: 64, AckEvery: 8, Feedback: &deaf{},
+			MaxSend: 64, MaxRecv: 64, MaxSGE: 4, MaxInline: 64, AckEvery: 8, Feedback: &nopFeedback{},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -87,11 +87,11 @@ func (w *wire) drain(lose int) {
 		for i, q := range w.ends {
 			in, out := &w.rings[i], &w.rings[1-i]
 			w.now += 100 * units.Nanosecond
-			if q.Deadline() <= w.now {
-				q.Expire(w.now)
+			if q.NextExpiry() <= w.now {
+				q.DoDueWork(w.now)
 			}
 			for out.Len() < 32 && q.Offer().Kind != Nothing {
-				p := out.Extend()
+				p := out.PushReused()
 				if !q.Next(w.now, p) {
 					panic("nothing came of an offer")
 				}
@@ -106,8 +106,8 @@ func (w *wire) drain(lose int) {
 				busy = true
 			}
 		}
-		if !busy && min(w.ends[0].Deadline(), w.ends[1].Deadline()) != units.Never {
-			w.now = min(w.ends[0].Deadline(), w.ends[1].Deadline())
+		if !busy && min(w.ends[0].NextExpiry(), w.ends[1].NextExpiry()) != units.Never {
+			w.now = min(w.ends[0].NextExpiry(), w.ends[1].NextExpiry())
 			busy = true
 		}
 	}
@@ -120,20 +120,20 @@ func (w *wire) batch(t testing.TB, length uint32) {
 	for i, q := range w.ends {
 		for op := Send; op <= LocalInvalidate; op++ {
 			wr := SendWR{Op: op, Flags: Signaled, DestQP: uint32(1 - i), SGL: local[:1], RKey: targetKey}
-			if op == SendInvalidate || q.config.Service != roce.RC && op.fetches() || q.config.Service == roce.UD && !op.send() {
+			if op == SendInvalidate || q.config.Service != roce.RC && op.fetchesData() || q.config.Service == roce.UD && !op.isSend() {
 				continue
 			}
-			if op.local() {
+			if op.isLocal() {
 				wr.SGL, wr.RKey = nil, w.windows[i]
 				wr.Bind = memory.Binding{Window: w.windows[i], Tag: uint8(w.windows[i]), Region: targetKey, Length: 8}
 			}
-			if op.atomic() {
+			if op.isAtomic() {
 				wr.SGL = local[1:2]
 			}
 			if err := q.PostSend(&wr); err != nil {
 				t.Fatal(op, err)
 			}
-			if op.send() || op == WriteImm {
+			if op.isSend() || op == WriteImm {
 				if err := q.PostRecv(&qp.RecvWR{SGL: local[2:]}); err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +181,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 		if w.cqs[0].failed+w.cqs[1].failed > 0 || w.cqs[0].n != w.cqs[1].n || w.cqs[0].n == 0 {
 			t.Errorf("%s: completions: %+v", c.name, w.cqs)
 		}
-		if d := w.ends[0].config.Feedback.(*deaf); c.service == roce.RC && d.rtts == 0 {
+		if d := w.ends[0].config.Feedback.(*nopFeedback); c.service == roce.RC && d.rtts == 0 {
 			t.Errorf("%s: no round trip was measured", c.name)
 		}
 	}
@@ -242,7 +242,7 @@ func BenchmarkPacket(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			w := newWire(b, c.service, c.memory)
 			q := w.ends[0]
-			packets := int(q.packets(c.length))
+			packets := int(q.packetsFor(c.length))
 			wr := SendWR{Op: c.op, SGL: []memory.SGE{{Length: c.length, LKey: localKey}}, RKey: targetKey}
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += packets * 8 {

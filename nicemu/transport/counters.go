@@ -35,9 +35,9 @@ type Counters struct {
 	PayloadReceived  uint64 // bytes received in order and placed
 }
 
-// Add adds another queue pair's counters.
-func (c *Counters) Add(o Counters) {
-	to, from := c.fields(), o.fields()
+// AddCounters adds another queue pair's counters.
+func (c *Counters) AddCounters(o Counters) {
+	to, from := c.allFields(), o.allFields()
 	for i := range to {
 		*to[i].n += *from[i].n
 	}
@@ -49,7 +49,7 @@ type counter struct {
 	n    *uint64
 }
 
-func (c *Counters) fields() [24]counter {
+func (c *Counters) allFields() [24]counter {
 	return [...]counter{
 		{"packet_seq_err", &c.PacketSeqErr},
 		{"implied_nak_seq_err", &c.ImpliedNakSeqErr},
@@ -78,9 +78,9 @@ func (c *Counters) fields() [24]counter {
 	}
 }
 
-// Each calls f with the name and value of each counter.
-func (c *Counters) Each(f func(name string, n uint64)) {
-	for _, x := range c.fields() {
+// EachCounter calls f with the name and value of each counter.
+func (c *Counters) EachCounter(f func(name string, n uint64)) {
+	for _, x := range c.allFields() {
 		f(x.name, *x.n)
 	}
 }

@@ -30,47 +30,47 @@ type bus struct {
 	reads queue.FIFO[reading]    // for responses, in order of time
 }
 
-// Delay sets the delays of a queue pair in RESET, none of them negative.
-func (q *QP) Delay(d Delays) {
+// SetDelays sets the delays of a queue pair in RESET, none of them negative.
+func (q *QP) SetDelays(d Delays) {
 	q.bus = nil
 	if d != (Delays{}) {
 		q.bus = &bus{Delays: d}
 	}
 }
 
-// Clock sets the time of a queue pair with Delays, before PostSend. Receive and Expire do so too,
+// SetTime sets the time of a queue pair with Delays, before PostSend. Receive and DoDueWork do so too,
 // but Next does not: it returns the packet on offer.
-func (q *QP) Clock(now units.Time) {
+func (q *QP) SetTime(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now
 	}
 }
 
-// posted records when the NIC learns of the newest work request, and completed removes the oldest.
-func (b *bus) posted() { *b.known.Extend() = b.now + b.Doorbell }
+// recordPost records when the NIC learns of the newest work request, and completed removes the oldest.
+func (b *bus) recordPost() { *b.known.PushReused() = b.now + b.Doorbell }
 
-func (b *bus) completed() { b.known.DropFirst() }
+func (b *bus) removeOldest() { b.known.DropFirst() }
 
-// clear removes all work requests.
-func (b *bus) clear() {
+// clearPosts removes all work requests.
+func (b *bus) clearPosts() {
 	if b != nil {
 		b.known.Clear()
 		b.reads.Clear()
 	}
 }
 
-// ready returns when the i-th work request of the queue, which is w, may begin.
-func (b *bus) ready(i int, w *sendWQE) units.Time {
+// readyTime returns when the i-th work request of the queue, which is w, may begin.
+func (b *bus) readyTime(i int, w *sendWQE) units.Time {
 	at := *b.known.At(i)
-	if w.length > 0 && len(w.Inline) == 0 && !w.Op.fetches() {
+	if w.length > 0 && len(w.Inline) == 0 && !w.Op.fetchesData() {
 		at += b.Fetch
 	}
 	return at
 }
 
-// upcoming returns the queue position of the work request that begins next; the length of the queue
+// nextPosition returns the queue position of the work request that begins next; the length of the queue
 // if there is none. It returns the length, too, while a message is under way.
-func (r *requester) upcoming() int {
+func (r *requester) nextPosition() int {
 	switch {
 	case r.next == r.free:
 		return r.numbered
@@ -80,12 +80,12 @@ func (r *requester) upcoming() int {
 	return r.queue.Len()
 }
 
-// holds reports whether the work request that begins next, or fails, has to wait.
-func (q *QP) holds(w *sendWQE) bool { return q.bus != nil && q.heldUp(w) }
+// mustHold reports whether the work request that begins next, or fails, has to wait.
+func (q *QP) mustHold(w *sendWQE) bool { return q.bus != nil && q.heldUp(w) }
 
 func (q *QP) heldUp(w *sendWQE) bool {
-	i := q.req.upcoming()
-	return i < q.req.queue.Len() && q.bus.now < q.bus.ready(i, w)
+	i := q.req.nextPosition()
+	return i < q.req.queue.Len() && q.bus.now < q.bus.readyTime(i, w)
 }
 
 // reading is a fetch of a response's data.
@@ -94,22 +94,22 @@ type reading struct {
 	at units.Time
 }
 
-// fetch starts to read the data of a response.
-func (b *bus) fetch(f *fetched) {
+// fetchData starts to read the data of a response.
+func (b *bus) fetchData(f *fetched) {
 	if b == nil || !f.atomic && f.span.Length == 0 {
 		return
 	}
 	for b.reads.Len() > 0 && b.reads.First().at <= b.now {
 		b.reads.DropFirst()
 	}
-	*b.reads.Extend() = reading{f.first, b.now + b.Fetch}
+	*b.reads.PushReused() = reading{f.first, b.now + b.Fetch}
 }
 
-// awaits reports whether a response waits for its data.
-func (b *bus) awaits(f *fetched) bool { return b != nil && f != nil && b.now < b.arrival(f) }
+// awaitsData reports whether a response waits for its data.
+func (b *bus) awaitsData(f *fetched) bool { return b != nil && f != nil && b.now < b.dataArrival(f) }
 
-// arrival returns when the data of a response arrives, or a past time.
-func (b *bus) arrival(f *fetched) units.Time {
+// dataArrival returns when the data of a response arrives, or a past time.
+func (b *bus) dataArrival(f *fetched) units.Time {
 	for i := b.reads.Len() - 1; i >= 0; i-- {
 		if r := b.reads.At(i); r.of == f.first {
 			return r.at
@@ -122,21 +122,21 @@ func (b *bus) arrival(f *fetched) units.Time {
 // waits.
 func (q *QP) busDeadline() units.Time {
 	b, r, t := q.bus, &q.req, units.Never
-	if i := r.upcoming(); i < r.queue.Len() && q.state == qp.RTS {
-		if at := b.ready(i, r.queue.At(i)); b.now < at {
+	if i := r.nextPosition(); i < r.queue.Len() && q.state == qp.RTS {
+		if at := b.readyTime(i, r.queue.At(i)); b.now < at {
 			t = at
 		}
 	}
-	if f := q.awaited(); b.awaits(f) {
-		t = min(t, b.arrival(f))
+	if f := q.awaitedResponse(); b.awaitsData(f) {
+		t = min(t, b.dataArrival(f))
 	}
 	return t
 }
 
-// awaited returns the response to send next, if there is one.
-func (q *QP) awaited() *fetched {
+// awaitedResponse returns the response to send next, if there is one.
+func (q *QP) awaitedResponse() *fetched {
 	r := &q.resp
-	if r.answers.waiting() {
+	if r.answers.areUnacknowledged() {
 		return q.findResponse()
 	}
 	for i := range r.fetches.Len() {

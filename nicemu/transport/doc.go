@@ -3,7 +3,7 @@
 // volume 1, chapter 9), as RoCEv2 carries it.
 //
 // A QP is a state machine. Its inputs are work requests (PostSend, PostRecv), packets (Receive),
-// the passing of time (Deadline, Expire) and changes of state (Modify). Its outputs are completions
+// the passing of time (Deadline, DoDueWork) and changes of state (Modify). Its outputs are completions
 // and events, handed to the queues of its Config while an input is handled, and packets, which it
 // makes only on request: Offer returns the length of the next one, Next makes it. So pacing,
 // windows, PFC and scheduling among queue pairs are decided outside, at the moment of sending. It

@@ -46,7 +46,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 			case 0:
 				op := Op(random.IntN(int(LocalInvalidate) + 1))
 				n := random.Uint32N(2000)
-				if op.atomic() {
+				if op.isAtomic() {
 					n = atomicLen
 				}
 				if q.PostSend(&SendWR{Op: op, RKey: window, Bind: bind, SGL: []memory.SGE{{Length: n, LKey: localKey}}}) == nil {
@@ -62,7 +62,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 					t.Fatalf("%v bytes were offered, %v came", o.Bytes, p.Len())
 				}
 			case 3:
-				q.Expire(now)
+				q.DoDueWork(now)
 			default:
 				// Mostly the next expected packet, so that it gets far.
 				psn := PSN(roce.PSNMask - 5).Add(random.Uint32N(20))
@@ -74,14 +74,14 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 					speaks = pick(random, service, service, service, service, service, service, service, roce.RC, roce.IRN)
 				}
 				p := &roce.Packet{
-					BTH:       roce.BTH{Opcode: speaks.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
+					BTH:       roce.BTH{Opcode: speaks.WithOperation(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
 					RETH:      roce.RETH{VA: random.Uint64(), RKey: targetKey, Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
 					Selective: roce.SelETH{PSN: uint32(psn.Add(random.Uint32N(8)))},
 					AETH:      roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
 					Send:      roce.SendETH{Receive: pick(random, q.resp.received, random.Uint32N(1<<24)), Packet: pick(random, 0, 1, random.Uint32N(1<<24))},
 					Length:    pick(random, 0, 1, 8, 44, 256, 256, 4096),
 				}
-				p.Further().Atomic = roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey}
+				p.FurtherHeaders().Atomic = roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey}
 				q.Receive(now, p, nil)
 			}
 		}
@@ -91,8 +91,8 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		if sent.n != posts || received.n != recvs {
 			t.Fatalf("%d and %d completions of %d and %d work requests", sent.n, received.n, posts, recvs)
 		}
-		if o := q.Offer(); o.Kind != Nothing || q.Deadline() != units.Never {
-			t.Fatalf("in the error state: %+v, a timer at %v", o, q.Deadline())
+		if o := q.Offer(); o.Kind != Nothing || q.NextExpiry() != units.Never {
+			t.Fatalf("in the error state: %+v, a timer at %v", o, q.NextExpiry())
 		}
 	})
 }

@@ -30,20 +30,20 @@ func (g *GoBackN) Next(w Window) (PSN, bool) {
 	return g.at, g.limit == 0 || g.at != w.Next || w.Len() < g.limit
 }
 
-// Sent advances.
-func (g *GoBackN) Sent(_ Window, psn PSN, n uint32) { g.at, g.begun = psn.Add(n), true }
+// OnSent advances.
+func (g *GoBackN) OnSent(_ Window, psn PSN, n uint32) { g.at, g.begun = psn.Add(n), true }
 
-// Acked skips packets that need not be sent again.
-func (g *GoBackN) Acked(w Window) {
+// OnAcked skips packets that need not be sent again.
+func (g *GoBackN) OnAcked(w Window) {
 	if w.Next.From(g.at) > w.Len() {
 		g.at = w.Una
 	}
 	g.went = false
 }
 
-// Refused goes back to the oldest packet. Every further response is another implied NAK: only the
+// OnRefusal goes back to the oldest packet. Every further response is another implied NAK: only the
 // first counts.
-func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
+func (g *GoBackN) OnRefusal(w Window, why Refusal, _ PSN) bool {
 	if g.at == w.Una || why == NakImplied && g.went {
 		return false
 	}
@@ -51,22 +51,22 @@ func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
 	return true
 }
 
-// Expired goes back to the oldest packet.
-func (g *GoBackN) Expired(w Window) { g.goBack(w) }
+// OnExpiry goes back to the oldest packet.
+func (g *GoBackN) OnExpiry(w Window) { g.goBack(w) }
 
 func (g *GoBackN) goBack(w Window) { g.at, g.went = w.Una, true }
 
 // Service returns roce.RC, as in the specification.
 func (g *GoBackN) Service() roce.Service { return roce.RC }
 
-// Patience returns 0, to count retries.
-func (g *GoBackN) Patience(uint8, units.Time) units.Time { return 0 }
+// RetryTime returns 0, to count retries.
+func (g *GoBackN) RetryTime(uint8, units.Time) units.Time { return 0 }
 
-// Timeout returns the local ACK timeout.
-func (g *GoBackN) Timeout(_ Window, local units.Time) units.Time { return local }
+// ExpiryTime returns the local ACK timeout.
+func (g *GoBackN) ExpiryTime(_ Window, local units.Time) units.Time { return local }
 
-// Arrived accepts only the expected packet.
-func (g *GoBackN) Arrived(expected, psn PSN) Verdict {
+// JudgeArrival accepts only the expected packet.
+func (g *GoBackN) JudgeArrival(expected, psn PSN) Verdict {
 	switch {
 	case psn == expected:
 		g.silent = false
@@ -80,5 +80,5 @@ func (g *GoBackN) Arrived(expected, psn PSN) Verdict {
 	return DropNak
 }
 
-// Postponed makes the responder drop packets after the one it refused (§9.7.5.2.8).
-func (g *GoBackN) Postponed() { g.silent = true }
+// OnRNR makes the responder drop packets after the one it refused (§9.7.5.2.8).
+func (g *GoBackN) OnRNR() { g.silent = true }

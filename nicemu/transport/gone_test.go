@@ -14,8 +14,10 @@ import (
 // passing is the memory of a program that has ended.
 type passing struct{}
 
-func (passing) Load(dst []byte, _ uint64, _ uint32) ([]byte, memory.Fault) { return dst, memory.Gone }
-func (passing) Store(uint64, []byte) memory.Fault                          { return memory.Gone }
+func (passing) LoadBytes(dst []byte, _ uint64, _ uint32) ([]byte, memory.Fault) {
+	return dst, memory.Gone
+}
+func (passing) StoreBytes(uint64, []byte) memory.Fault { return memory.Gone }
 
 // TestNobodyAnswersForADeadProgram: a program's memory goes before its queue pairs do. Packets in
 // between are not answered, so that its peer sees a queue pair that is gone, and not one that

@@ -28,7 +28,7 @@ type IRN struct {
 
 // NewIRN makes the recovery of a queue pair.
 func NewIRN(s *IRNSettings) *IRN {
-	i := &IRN{settings: s, limit: uint32(s.limit())}
+	i := &IRN{settings: s, limit: uint32(s.inFlightLimit())}
 	if i.limit == 0 {
 		i.limit = windowLimit
 	}
@@ -47,21 +47,21 @@ func (i *IRN) Service() roce.Service { return roce.IRN }
 // Bitmaps returns five: the responder has two for requests, since packets out of order may be kept
 // or have ended a message, and one for acknowledged responses; the requester has one for
 // acknowledged requests and one for responses (§6.1). A NIC has them in words of 32 bits.
-func (i *IRN) Bitmaps() (count, bits int) { return 5, int(i.settings.keeps()+31) &^ 31 }
+func (i *IRN) Bitmaps() (count, bits int) { return 5, int(i.settings.responderBitmap()+31) &^ 31 }
 
 // Next returns a lost packet, or a new one if BDP-FC allows.
 func (i *IRN) Next(w Window) (PSN, bool) {
 	if i.recovering {
-		if psn, ok := i.lost(w); ok {
+		if psn, ok := i.findLost(w); ok {
 			return psn, true
 		}
 	}
 	return w.Next, w.Len() < i.limit
 }
 
-// lost finds the oldest packet that was not sent again yet and is considered lost: one before the
+// findLost finds the oldest packet that was not sent again yet and is considered lost: one before the
 // newest that the responder has named (§3.1).
-func (i *IRN) lost(w Window) (PSN, bool) {
+func (i *IRN) findLost(w Window) (PSN, bool) {
 	if i.first {
 		return w.Una, true
 	}
@@ -76,33 +76,33 @@ func (i *IRN) lost(w Window) (PSN, bool) {
 		late = 1 // a packet still missing after that long is not merely late
 	}
 	for ; i.again.From(w.Una)+late <= i.high.From(w.Una); i.again = i.again.Add(1) {
-		if !i.has(i.again) {
+		if !i.isAcked(i.again) {
 			return i.again, true
 		}
 	}
 	return 0, false
 }
 
-func (i *IRN) bit(psn PSN) (word *uint64, mask uint64) {
+func (i *IRN) bitOf(psn PSN) (word *uint64, mask uint64) {
 	at := int(psn) & (64*len(i.sacked) - 1)
 	return &i.sacked[at/64], 1 << (at % 64)
 }
 
-// has reports whether a PSN of the window, not after high, has been acknowledged.
-func (i *IRN) has(psn PSN) bool {
-	word, mask := i.bit(psn)
+// isAcked reports whether a PSN of the window, not after high, has been acknowledged.
+func (i *IRN) isAcked(psn PSN) bool {
+	word, mask := i.bitOf(psn)
 	return *word&mask != 0
 }
 
 func (i *IRN) dropPacket(psn PSN) {
 	if len(i.sacked) > 0 {
-		word, mask := i.bit(psn)
+		word, mask := i.bitOf(psn)
 		*word &^= mask
 	}
 }
 
-// Sent records a retransmission.
-func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
+// OnSent records a retransmission.
+func (i *IRN) OnSent(w Window, psn PSN, _ uint32) {
 	switch {
 	case !i.first && i.probing && psn == i.probe:
 		i.probing = false
@@ -116,8 +116,8 @@ func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 	}
 }
 
-// Acked ends a recovery that has reached its end.
-func (i *IRN) Acked(w Window) {
+// OnAcked ends a recovery that has reached its end.
+func (i *IRN) OnAcked(w Window) {
 	if i.named {
 		for ; i.cleared.Before(w.Una) && !i.high.Before(i.cleared); i.cleared = i.cleared.Add(1) {
 			i.dropPacket(i.cleared)
@@ -136,12 +136,12 @@ func (i *IRN) Acked(w Window) {
 	}
 }
 
-// Refused records the packet that a NACK names, and starts recovery if that means a loss. After an
+// OnRefusal records the packet that a NACK names, and starts recovery if that means a loss. After an
 // RNR NAK the oldest is sent again: the responder received it and could not take it.
-func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
+func (i *IRN) OnRefusal(w Window, why Refusal, seen PSN) bool {
 	if why != NakSelective {
 		i.dropPacket(w.Una)
-		i.recover(w)
+		i.startRecovery(w)
 		i.first = true
 		return true
 	}
@@ -149,12 +149,12 @@ func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
 		return i.resendOldest(w, seen)
 	}
 	for int(w.Len()) > 64*len(i.sacked) {
-		i.grow(w)
+		i.growBitmap(w)
 	}
 	if !i.named {
 		i.cleared, i.high, i.named = w.Una, seen, true
 	}
-	word, mask := i.bit(seen)
+	word, mask := i.bitOf(seen)
 	if *word&mask != 0 {
 		return false
 	}
@@ -165,7 +165,7 @@ func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
 	if i.recovering || i.high.From(w.Una) < uint32(i.settings.Reordering) {
 		return false
 	}
-	i.recover(w)
+	i.startRecovery(w)
 	return true
 }
 
@@ -175,48 +175,48 @@ func (i *IRN) resendOldest(w Window, seen PSN) bool {
 	if seen.From(w.Una) < uint32(i.settings.Reordering) || i.recovering && (i.first || i.again != w.Una) {
 		return false
 	}
-	i.recover(w)
+	i.startRecovery(w)
 	i.first = true
 	return true
 }
 
-// recover starts recovery, or restarts it.
-func (i *IRN) recover(w Window) {
+// startRecovery starts recovery, or restarts it.
+func (i *IRN) startRecovery(w Window) {
 	if !i.recovering {
 		i.recovering, i.end = true, w.Next
 	}
 	i.again = w.Una
 }
 
-func (i *IRN) grow(w Window) {
+func (i *IRN) growBitmap(w Window) {
 	old := *i
 	i.sacked = make([]uint64, max(2, 2*len(i.sacked)))
 	if !i.named {
 		return
 	}
 	for psn := w.Una; !old.high.Before(psn); psn = psn.Add(1) {
-		if old.has(psn) {
-			word, mask := i.bit(psn)
+		if old.isAcked(psn) {
+			word, mask := i.bitOf(psn)
 			*word |= mask
 		}
 	}
 }
 
-// Expired starts recovery with the oldest packet. The newest is sent again after it, if it is not
+// OnExpiry starts recovery with the oldest packet. The newest is sent again after it, if it is not
 // known to have arrived: when all of a window's last packets are lost no NACK names any, and each
 // would wait for a separate timeout. The NACK of the newest shows which are missing. This is not in
 // the paper; TCP does it (tail loss probes, RFC 8985).
-func (i *IRN) Expired(w Window) {
+func (i *IRN) OnExpiry(w Window) {
 	i.dropPacket(w.Una)
-	i.recover(w)
+	i.startRecovery(w)
 	i.first, i.expired = true, true
 	i.probe = w.Next.Add(roce.PSNMask)
 	i.probing = i.settings.Resend == ResendLost && i.probe != w.Una && !(i.named && i.high == i.probe)
 }
 
-// Timeout returns RTO_low while few packets are in flight, when a spurious timeout costs little,
+// ExpiryTime returns RTO_low while few packets are in flight, when a spurious timeout costs little,
 // otherwise RTO_high (§3.1).
-func (i *IRN) Timeout(w Window, local units.Time) units.Time {
+func (i *IRN) ExpiryTime(w Window, local units.Time) units.Time {
 	switch {
 	case i.settings.Timeouts == LocalTimeouts:
 		return local
@@ -226,23 +226,23 @@ func (i *IRN) Timeout(w Window, local units.Time) units.Time {
 	return i.settings.RTOHigh
 }
 
-// Patience returns as many local ACK timeouts as there are tries: a number of retries would be used
+// RetryTime returns as many local ACK timeouts as there are tries: a number of retries would be used
 // up within some 100 us.
-func (i *IRN) Patience(retries uint8, local units.Time) units.Time {
+func (i *IRN) RetryTime(retries uint8, local units.Time) units.Time {
 	if local == units.Never {
 		return units.Never
 	}
 	return units.Time(retries+1) * local
 }
 
-// Arrived keeps packets within the bitmap (§6.2).
-func (i *IRN) Arrived(expected, psn PSN) Verdict {
+// JudgeArrival keeps packets within the bitmap (§6.2).
+func (i *IRN) JudgeArrival(expected, psn PSN) Verdict {
 	switch {
 	case psn == expected:
 		return Accept
 	case psn.Before(expected):
 		return Duplicate
-	case psn.From(expected) >= i.settings.keeps():
+	case psn.From(expected) >= i.settings.responderBitmap():
 		return Drop
 	case i.settings.Placement == PlaceOrdered:
 		return Hold
@@ -250,5 +250,5 @@ func (i *IRN) Arrived(expected, psn PSN) Verdict {
 	return Keep
 }
 
-// Postponed changes nothing: later packets are kept.
-func (i *IRN) Postponed() {}
+// OnRNR changes nothing: later packets are kept.
+func (i *IRN) OnRNR() {}

@@ -35,8 +35,8 @@ func TestIRNResendsOldest(t *testing.T) {
 	if again := take(t, a, 1)[0]; again.BTH.PSN != 2 {
 		t.Errorf("sent again: %d", again.BTH.PSN)
 	}
-	for now := a.Deadline(); cqs[0][0].n == 0; now = a.Deadline() {
-		a.Expire(now)
+	for now := a.NextExpiry(); cqs[0][0].n == 0; now = a.NextExpiry() {
+		a.DoDueWork(now)
 		hand(b, now, take(t, a, 1)...)
 		hand(a, now, take(t, b, 1)...)
 	}
@@ -100,7 +100,7 @@ func TestIRNResets(t *testing.T) {
 			if err := q.Modify(qp.Reset, Attr{}); err != nil {
 				t.Fatal(err)
 			}
-			if q.Busy() || q.Deadline() != units.Never || q.Status().Bitmaps.Kept > 0 {
+			if q.IsBusy() || q.NextExpiry() != units.Never || q.Status().Bitmaps.Kept > 0 {
 				t.Fatalf("after %d: %+v", stop, q.Status())
 			}
 			for s := qp.Init; s <= qp.RTS; s++ {
@@ -124,7 +124,7 @@ func TestIRNResets(t *testing.T) {
 				}
 			}
 		}
-		if c := cqs[0][0]; c.n != done+3 || c.failed > 0 || into[0] != 1 || into[512] != 3 || a.Busy() || b.Busy() {
+		if c := cqs[0][0]; c.n != done+3 || c.failed > 0 || into[0] != 1 || into[512] != 3 || a.IsBusy() || b.IsBusy() {
 			t.Errorf("after %d: %+v, %d and %d came", stop, c, into[0], into[512])
 		}
 	}

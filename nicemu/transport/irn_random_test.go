@@ -119,7 +119,7 @@ func (s *agent) checkNotOlder(t rapid.TB) {
 	}
 	received := len(s.peer.received)
 	for i, messages := 0, 0; i < len(s.work) && messages < received; i++ {
-		if s.work[i].Op.send() || s.work[i].Op == WriteImm {
+		if s.work[i].Op.isSend() || s.work[i].Op == WriteImm {
 			messages++
 		}
 		if messages == received {

@@ -82,7 +82,7 @@ func TestIRNReadsAreAcknowledged(t *testing.T) {
 	}
 	hand(b, 0, requests[1], requests[2], requests[0], requests[3])
 	answers := take(t, b, 7)
-	if o := answers[0].BTH; o.Opcode != roce.IRN.With(roce.Ack) || o.PSN != 10 {
+	if o := answers[0].BTH; o.Opcode != roce.IRN.WithOperation(roce.Ack) || o.PSN != 10 {
 		t.Errorf("requests are acknowledged by %+v", o)
 	}
 	for i, psn := range []uint32{7, 8, 9, 10, 11, 12} {
@@ -90,12 +90,12 @@ func TestIRNReadsAreAcknowledged(t *testing.T) {
 			t.Errorf("response %d has PSN %d", i, answers[i+1].BTH.PSN)
 		}
 	}
-	if d := b.Deadline(); d != 320*units.Microsecond {
+	if d := b.NextExpiry(); d != 320*units.Microsecond {
 		t.Errorf("with six responses in flight the timer ends at %v", d)
 	}
 	hand(a, 0, answers[0], answers[1])
-	if cqs[0][0].n != 1 || a.Deadline() == units.Never {
-		t.Errorf("%d completions, deadline %v", cqs[0][0].n, a.Deadline())
+	if cqs[0][0].n != 1 || a.NextExpiry() == units.Never {
+		t.Errorf("%d completions, deadline %v", cqs[0][0].n, a.NextExpiry())
 	}
 	acks := take(t, a, 1)
 	hand(a, 0, answers[3], answers[6])
@@ -105,7 +105,7 @@ func TestIRNReadsAreAcknowledged(t *testing.T) {
 	acks = append(acks, take(t, a, 2)...)
 	for i, want := range [][2]uint32{{8, 7}, {8, 9}, {8, 12}} {
 		p := &acks[i]
-		if p.BTH.Opcode != roce.IRN.With(roce.ReadAck) || p.BTH.PSN != want[0] || p.Selective.PSN != want[1] {
+		if p.BTH.Opcode != roce.IRN.WithOperation(roce.ReadAck) || p.BTH.PSN != want[0] || p.Selective.PSN != want[1] {
 			t.Errorf("response acknowledged by %v %d, %d", p.BTH.Opcode, p.BTH.PSN, p.Selective.PSN)
 		}
 	}
@@ -124,7 +124,7 @@ func TestIRNReadsAreAcknowledged(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	hand(b, 0, take(t, a, 1)...)
-	if b.Busy() || b.Deadline() != units.Never || a.Deadline() != units.Never {
+	if b.IsBusy() || b.NextExpiry() != units.Never || a.NextExpiry() != units.Never {
 		t.Error("it does not come to rest")
 	}
 }
@@ -142,21 +142,21 @@ func TestIRNReadsGiveUp(t *testing.T) {
 	hand(a, 0, take(t, b, 1)...)
 	limit := 8 * AckTimeout(8)
 	var p roce.Packet
-	for now := units.Time(0); b.Busy(); {
+	for now := units.Time(0); b.IsBusy(); {
 		for b.Next(now, &p) {
 		}
-		if now = b.Deadline(); now > limit+units.Millisecond {
+		if now = b.NextExpiry(); now > limit+units.Millisecond {
 			t.Fatalf("it goes on until %v", now)
 		}
-		b.Expire(now)
+		b.DoDueWork(now)
 	}
-	if b.State() != qp.RTS || b.Deadline() != units.Never {
+	if b.State() != qp.RTS || b.NextExpiry() != units.Never {
 		t.Errorf("the responder is in %v", b.State())
 	}
-	if d := a.Deadline(); d != limit {
+	if d := a.NextExpiry(); d != limit {
 		t.Errorf("the requester gives up at %v, want %v", d, limit)
 	}
-	a.Expire(a.Deadline())
+	a.DoDueWork(a.NextExpiry())
 	if a.State() != qp.Err || cqs[0][0].last.Status != cq.RetryExcErr {
 		t.Errorf("%v, %+v", a.State(), cqs[0][0].last)
 	}
@@ -263,7 +263,7 @@ func TestIRNKeepsNewerBytes(t *testing.T) {
 				}
 				keys[1] = r.RKey()
 				window := m[1].window()
-				bound, f := m[1].view(1).Bind(memory.Binding{Window: window, Tag: uint8(window) + 1, Region: keys[0], Length: 1 << 12, Access: open | memory.ZeroBased})
+				bound, f := m[1].view(1).BindWindow(memory.Binding{Window: window, Tag: uint8(window) + 1, Region: keys[0], Length: 1 << 12, Access: open | memory.ZeroBased})
 				if f != memory.OK {
 					t.Fatal(f)
 				}
@@ -313,8 +313,8 @@ func TestIRNEchoesMarks(t *testing.T) {
 
 // marks records the marks reported to a rate control.
 type marks struct {
-	deaf
+	nopFeedback
 	acked []bool
 }
 
-func (m *marks) Acked(_ units.Time, a Acked) { m.acked = append(m.acked, a.Marked) }
+func (m *marks) OnAcked(_ units.Time, a Acked) { m.acked = append(m.acked, a.Marked) }

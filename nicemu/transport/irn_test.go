@@ -68,15 +68,15 @@ func TestIRNRecovers(t *testing.T) {
 		}
 	}
 	post(6 * 256)
-	if d := a.Deadline(); d != units.Never {
+	if d := a.NextExpiry(); d != units.Never {
 		t.Errorf("a timer runs until %v before something is sent", d)
 	}
 	sent := take(t, a, 2)
-	if d := a.Deadline(); d != 100*units.Microsecond {
+	if d := a.NextExpiry(); d != 100*units.Microsecond {
 		t.Errorf("with two in flight the timer ends at %v", d)
 	}
 	sent = append(sent, take(t, a, 4)...)
-	if d := a.Deadline(); d != 320*units.Microsecond {
+	if d := a.NextExpiry(); d != 320*units.Microsecond {
 		t.Errorf("with six in flight the timer ends at %v", d)
 	}
 	for i := range sent {
@@ -90,7 +90,7 @@ func TestIRNRecovers(t *testing.T) {
 	nacks := take(t, b, 4)
 	for i, want := range []uint32{1, 2, 4, 5} {
 		n := &nacks[i]
-		if n.BTH.Opcode != roce.IRN.With(roce.Nack) || n.BTH.PSN != 0 || n.Selective.PSN != want {
+		if n.BTH.Opcode != roce.IRN.WithOperation(roce.Nack) || n.BTH.PSN != 0 || n.Selective.PSN != want {
 			t.Errorf("NACK %d: %v, PSN %d, kept %d", i, n.BTH.Opcode, n.BTH.PSN, n.Selective.PSN)
 		}
 	}
@@ -112,7 +112,7 @@ func TestIRNRecovers(t *testing.T) {
 	b.Receive(0, &sent[0], nil)
 	b.Receive(0, &sent[3], nil)
 	acks := take(t, b, 1)
-	if p := &acks[0]; p.BTH.Opcode != roce.IRN.With(roce.Ack) || p.BTH.PSN != 5 || p.AETH.MSN != 1 {
+	if p := &acks[0]; p.BTH.Opcode != roce.IRN.WithOperation(roce.Ack) || p.BTH.PSN != 5 || p.AETH.MSN != 1 {
 		t.Errorf("acknowledged by %+v", p)
 	}
 	a.Receive(0, &acks[0], nil)
@@ -239,11 +239,11 @@ func TestIRNIsPatient(t *testing.T) {
 	for a.State() != qp.Err {
 		for a.Next(now, &p) {
 		}
-		now = a.Deadline()
+		now = a.NextExpiry()
 		if now == units.Never {
 			t.Fatal("no timer runs")
 		}
-		a.Expire(now)
+		a.DoDueWork(now)
 	}
 	if limit := 8 * AckTimeout(8); now < limit || now > limit+100*units.Microsecond || cqs[0][0].last.Status != cq.RetryExcErr {
 		t.Errorf("it gives up at %v with %+v, want %v", now, cqs[0][0].last, limit)
@@ -285,8 +285,8 @@ func TestIRNResendsATail(t *testing.T) {
 	sent := take(t, a, 9)
 	hand(b, 0, sent[0])
 	hand(a, 0, take(t, b, 1)...) // all others are lost
-	now := a.Deadline()
-	a.Expire(now)
+	now := a.NextExpiry()
+	a.DoDueWork(now)
 	again := func(want ...uint32) {
 		t.Helper()
 		for _, p := range take(t, a, len(want)) {
@@ -335,8 +335,8 @@ func TestIRNReordering(t *testing.T) {
 	if o := a.Offer(); o.Kind != Nothing {
 		t.Fatalf("then %+v", o)
 	}
-	now := a.Deadline() // both are lost again
-	a.Expire(now)
+	now := a.NextExpiry() // both are lost again
+	a.DoDueWork(now)
 	for _, want := range []uint32{1, 3, 5, 7} {
 		p := take(t, a, 1)[0]
 		if p.BTH.PSN != want {

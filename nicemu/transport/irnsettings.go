@@ -34,17 +34,17 @@ type IRNSettings struct {
 // flight.
 const maxKept = 1 << 14
 
-// keeps returns the size of the responder's bitmap.
-func (s *IRNSettings) keeps() uint32 {
+// responderBitmap returns the size of the responder's bitmap.
+func (s *IRNSettings) responderBitmap() uint32 {
 	if s.Window == 0 {
 		return maxKept
 	}
-	return uint32(s.limit())
+	return uint32(s.inFlightLimit())
 }
 
-// limit returns how many packets may be in flight; 0 means no limit. If the path is unknown it is
+// inFlightLimit returns how many packets may be in flight; 0 means no limit. If the path is unknown it is
 // the paper's limit: 120 KB are some 110 packets of 1 KB with their headers.
-func (s *IRNSettings) limit() int {
+func (s *IRNSettings) inFlightLimit() int {
 	if s.Window == FromPath {
 		return 110
 	}
@@ -60,19 +60,19 @@ func (s *IRNSettings) SetWindow(packets int) { s.Window = packets }
 // Validate implements RecoverySettings.
 func (s *IRNSettings) Validate(units.Rate) error {
 	var c registry.Check
-	c.Number("window", s.Window, FromPath, maxKept)
-	c.Number("n", s.Few, 0, maxKept)
-	c.Time("rto_low", s.RTOLow, units.Picosecond)
-	c.Time("rto_high", s.RTOHigh, s.RTOLow)
-	c.Number("reordering", s.Reordering, 1, maxKept)
+	c.CheckNumber("window", s.Window, FromPath, maxKept)
+	c.CheckNumber("n", s.Few, 0, maxKept)
+	c.CheckTime("rto_low", s.RTOLow, units.Picosecond)
+	c.CheckTime("rto_high", s.RTOHigh, s.RTOLow)
+	c.CheckNumber("reordering", s.Reordering, 1, maxKept)
 	if s.Timeouts != PaperTimeouts && s.Timeouts != LocalTimeouts {
-		c.Bad("timeouts", s.Timeouts, "%s or %s", PaperTimeouts, LocalTimeouts)
+		c.AddRange("timeouts", s.Timeouts, "%s or %s", PaperTimeouts, LocalTimeouts)
 	}
 	if s.Placement != PlaceArrival && s.Placement != PlaceOrdered {
-		c.Bad("placement", s.Placement, "%s or %s", PlaceArrival, PlaceOrdered)
+		c.AddRange("placement", s.Placement, "%s or %s", PlaceArrival, PlaceOrdered)
 	}
 	if s.Resend != ResendLost && s.Resend != ResendOldest {
-		c.Bad("resend", s.Resend, "%s or %s", ResendLost, ResendOldest)
+		c.AddRange("resend", s.Resend, "%s or %s", ResendLost, ResendOldest)
 	}
 	return c.Err()
 }

@@ -14,30 +14,30 @@ import (
 // completes in its turn; if it is flushed while it waits for its turn, it has been done
 // nevertheless.
 
-// reached returns the local operation to be done now, if any.
-func (q *QP) reached() *sendWQE {
+// localOperation returns the local operation to be done now, if any.
+func (q *QP) localOperation() *sendWQE {
 	r := &q.req
-	if r.next != r.free || r.numbered == r.queue.Len() || r.failing() {
+	if r.next != r.free || r.numbered == r.queue.Len() || r.newestFails() {
 		return nil
 	}
 	w := r.queue.At(r.numbered)
-	if !w.Op.local() || !q.mayBegin(w) || w.Op == LocalInvalidate && r.numbered > 0 {
+	if !w.Op.isLocal() || !q.mayBegin(w) || w.Op == LocalInvalidate && r.numbered > 0 {
 		return nil
 	}
 	return w
 }
 
-// done reports whether the oldest work request is a local operation that was done without a fault.
-func (r *requester) done() bool {
+// oldestIsDone reports whether the oldest work request is a local operation that was done without a fault.
+func (r *requester) oldestIsDone() bool {
 	if r.numbered == 0 {
 		return false
 	}
 	w := r.queue.First()
-	return w.Op.local() && w.fault == cq.Success
+	return w.Op.isLocal() && w.fault == cq.Success
 }
 
-// execute does a local operation.
-func (q *QP) execute(w *sendWQE) {
+// executeLocal does a local operation.
+func (q *QP) executeLocal(w *sendWQE) {
 	r := &q.req
 	w.first = r.free
 	if r.responses != nil {
@@ -45,42 +45,42 @@ func (q *QP) execute(w *sendWQE) {
 	}
 	r.numbered++
 	if w.Op == BindWindow {
-		_, f := q.config.Memory.Bind(w.Bind)
+		_, f := q.config.Memory.BindWindow(w.Bind)
 		w.fault = f.Status(memory.Bind)
 		return
 	}
-	w.fault = q.config.Memory.Invalidate(w.RKey).Status(memory.LocalInvalidate)
+	w.fault = q.config.Memory.InvalidateKey(w.RKey).Status(memory.LocalInvalidate)
 }
 
 // completeLocal does the work that needs no packet, once its turn has come: local operations, and the
 // failure of a work request with a fault (§9.9.2). It reports when the queue is drained.
 func (q *QP) completeLocal() {
 	for more := true; more; {
-		w := q.reached()
+		w := q.localOperation()
 		if w != nil {
-			q.execute(w)
+			q.executeLocal(w)
 		}
-		more = q.end() || w != nil
+		more = q.endOldest() || w != nil
 	}
 	if q.state == qp.SQD && !q.drained && !q.underWay() {
 		q.drained = true
-		q.event(qp.SQDrained)
+		q.raiseEvent(qp.SQDrained)
 	}
 }
 
-// end completes the oldest work request if it has a fault, or was done here, and reports whether
+// endOldest completes the oldest work request if it has a fault, or was done here, and reports whether
 // there may be more to do.
-func (q *QP) end() bool {
+func (q *QP) endOldest() bool {
 	r := &q.req
 	if r.queue.Len() == 0 || q.state != qp.RTS && r.numbered == 0 {
 		return false
 	}
 	switch w := r.queue.First(); {
-	case w.fault != cq.Success && r.numbered == 0 && q.holds(w):
+	case w.fault != cq.Success && r.numbered == 0 && q.mustHold(w):
 	case w.fault != cq.Success:
-		q.fail(w.fault)
-	case r.done():
-		q.complete(cq.Success)
+		q.failOldest(w.fault)
+	case r.oldestIsDone():
+		q.completeOldest(cq.Success)
 		return true
 	}
 	return false

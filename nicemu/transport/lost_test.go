@@ -27,11 +27,11 @@ func irnInOrder() Recovery {
 // addRequest appends a work request for n bytes to the work of s.
 func (s *agent) addRequest(op Op, va, n int) {
 	wr := SendWR{ID: uint64(len(s.work)), Op: op, Flags: Signaled, RemoteVA: uint64(va), RKey: targetKey, Imm: uint32(va), Swap: 1, SGL: []memory.SGE{s.allocBuffer(n)}}
-	if op.write() {
+	if op.isWrite() {
 		wr.Flags |= Fence
 	}
 	var room []memory.SGE
-	if op.send() {
+	if op.isSend() {
 		room = []memory.SGE{s.peer.allocBuffer(n)}
 	}
 	s.addWork(wr, room)

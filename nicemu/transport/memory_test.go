@@ -91,16 +91,16 @@ func (l ledger) note(f memory.Fault, format string, args ...any) memory.Fault {
 	return f
 }
 
-func (l ledger) Store(s memory.Span, data []byte) memory.Fault {
-	f := l.View.Store(s, data)
+func (l ledger) StoreSpan(s memory.Span, data []byte) memory.Fault {
+	f := l.View.StoreSpan(s, data)
 	if s.Length > 0 {
 		l.note(f, "store key=%#x va=%#x len=%d", s.Key, s.VA, s.Length)
 	}
 	return f
 }
 
-func (l ledger) Scatter(list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
-	f := l.View.Scatter(list, offset, n, data)
+func (l ledger) ScatterBytes(list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
+	f := l.View.ScatterBytes(list, offset, n, data)
 	for _, e := range list {
 		from := min(offset, e.Length)
 		take := min(e.Length-from, n)
@@ -121,11 +121,11 @@ func (l ledger) FetchAdd(s memory.Span, add uint64) (uint64, memory.Fault) {
 	return old, l.note(f, "fetch-add key=%#x va=%#x was=%d", s.Key, s.VA, old)
 }
 
-func (l ledger) Bind(b memory.Binding) (uint32, memory.Fault) {
-	key, f := l.View.Bind(b)
+func (l ledger) BindWindow(b memory.Binding) (uint32, memory.Fault) {
+	key, f := l.View.BindWindow(b)
 	return key, l.note(f, "bind key=%#x", key)
 }
 
-func (l ledger) Invalidate(key uint32) memory.Fault {
-	return l.note(l.View.Invalidate(key), "invalidate key=%#x", key)
+func (l ledger) InvalidateKey(key uint32) memory.Fault {
+	return l.note(l.View.InvalidateKey(key), "invalidate key=%#x", key)
 }

@@ -41,7 +41,7 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 	case to == qp.Reset:
 		q.state = qp.Reset
 		q.attr = Attr{}
-		q.clear()
+		q.clearState()
 	case to == qp.Err && from != qp.Reset:
 		q.toError()
 		q.dropReplies()
@@ -65,10 +65,10 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 	return nil
 }
 
-// Adjust changes what may change later: in RTR and above Access, QKey and
+// AdjustAttributes changes what may change later: in RTR and above Access, QKey and
 // MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry, MaxRdAtomic and
 // MaxDestRdAtomic (§11.2.5). Begin with Attr: other fields must be as they are.
-func (q *QP) Adjust(a Attr) error {
+func (q *QP) AdjustAttributes(a Attr) error {
 	switch {
 	case q.state < qp.RTR || q.state == qp.Err:
 		return fmt.Errorf("%w: queue pair %d is in %v: before RTR, use Modify to set what Adjust changes", syscall.EINVAL, q.config.Number, q.state)
@@ -94,9 +94,9 @@ func (q *QP) Adjust(a Attr) error {
 	return nil
 }
 
-// Retry sets RetryCount, 0 to 7, in any state from RTS on, which no verb does: for a layer that
+// SetRetryCount sets RetryCount, 0 to 7, in any state from RTS on, which no verb does: for a layer that
 // learns later that it can do better than retry. Earlier retries count.
-func (q *QP) Retry(count uint8) {
+func (q *QP) SetRetryCount(count uint8) {
 	if q.state < qp.RTS || count > 7 {
 		return
 	}
@@ -169,27 +169,27 @@ func (q *QP) toError() {
 	q.flushSends()
 	q.flushReceives()
 	if q.config.Shared != nil {
-		q.event(qp.QPLastWQEReached)
+		q.raiseEvent(qp.QPLastWQEReached)
 	}
 }
 
-// clear clears all state except the counters.
-func (q *QP) clear() {
+// clearState clears all state except the counters.
+func (q *QP) clearState() {
 	q.req.queue.Clear()
-	q.chunks.clear()
-	q.bus.clear()
+	q.chunks.clearChunks()
+	q.bus.clearPosts()
 	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
 	// it was sent, or is of a later one.
 	requests := stream{sender: q.req.sender, stamps: q.req.stamps, ackSince: units.Never}
 	q.req = requester{queue: q.req.queue, stream: requests, rnrTimer: units.Never, responses: q.req.responses}
 	if b := q.req.responses; b != nil {
 		b.free, b.receives, b.barred = 0, 0, false
-		b.clear()
+		b.clearExpected()
 	}
 	r := &q.resp
 	r.fetches.Clear()
-	r.buffer.clear()
-	r.answers.drop()
+	r.buffer.clearPackets()
+	r.answers.dropResponses()
 	*r = responder{fetches: r.fetches, recv: r.recv, receiver: r.receiver, buffer: r.buffer, answers: r.answers}
 	q.receives.Clear()
 	q.turn, q.drained = false, false

@@ -41,7 +41,7 @@ type agent struct {
 
 	work     []SendWR
 	models   [][]byte // the peer's target: before any work, after each
-	brought  [][]byte // by work request: the result of a READ or atomic, or nil
+	fetched  [][]byte // by work request: the result of a READ or atomic, or nil
 	messages [][]byte // messages its SENDs deliver to the peer; nil for WRITEs with immediate data
 	imms     []uint32
 	receives []qp.RecvWR // posted and to be posted
@@ -58,14 +58,14 @@ type agent struct {
 type sends struct{ *agent }
 type recvs struct{ *agent }
 
-func (s sends) Complete(c cq.Completion, _ bool) {
+func (s sends) CompleteRequest(c cq.Completion, _ bool) {
 	s.sent = append(s.sent, c)
 	if s.watch != nil {
 		s.watch()
 	}
 }
 
-func (r recvs) Complete(c cq.Completion, _ bool) {
+func (r recvs) CompleteRequest(c cq.Completion, _ bool) {
 	r.received = append(r.received, c)
 	if r.peer != nil && r.peer.watch != nil {
 		r.peer.watch()
@@ -101,7 +101,7 @@ func (p *pair) connect(t rapid.TB, i int, c Config, d Delays, a Attr) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.Delay(d)
+	q.SetDelays(d)
 	for state := qp.Init; state <= qp.RTS; state++ {
 		if err := q.Modify(state, a); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func (s *agent) allocBuffer(n int) memory.SGE {
 }
 
 func (s *agent) bytesOf(list []memory.SGE) []byte {
-	b, _ := s.memory.Gather(list, 0, uint32(memory.ListLength(list)), nil)
+	b, _ := s.memory.GatherBytes(list, 0, uint32(memory.ListLength(list)), nil)
 	return b
 }
 
@@ -150,7 +150,7 @@ func (s *agent) addWork(wr SendWR, room []memory.SGE) {
 	switch {
 	case wr.Op == Read:
 		brings = slices.Clone(at)
-	case wr.Op.atomic():
+	case wr.Op.isAtomic():
 		brings = slices.Clone(at)
 		old := binary.LittleEndian.Uint64(at)
 		if wr.Op == FetchAdd {
@@ -158,10 +158,10 @@ func (s *agent) addWork(wr SendWR, room []memory.SGE) {
 		} else if old == wr.Compare {
 			binary.LittleEndian.PutUint64(at, wr.Swap)
 		}
-	case wr.Op.write():
+	case wr.Op.isWrite():
 		copy(at, data)
 	}
-	if wr.Op.send() || wr.Op == WriteImm {
+	if wr.Op.isSend() || wr.Op == WriteImm {
 		message := append([]byte{}, data...)
 		if wr.Op == WriteImm {
 			message = nil
@@ -169,7 +169,7 @@ func (s *agent) addWork(wr SendWR, room []memory.SGE) {
 		s.messages, s.imms = append(s.messages, message), append(s.imms, wr.Imm)
 		s.peer.receives = append(s.peer.receives, qp.RecvWR{ID: uint64(len(s.peer.receives)), SGL: room})
 	}
-	s.work, s.brought, s.models = append(s.work, wr), append(s.brought, brings), append(s.models, model)
+	s.work, s.fetched, s.models = append(s.work, wr), append(s.fetched, brings), append(s.models, model)
 }
 
 // turnWindow makes wr bind the window of s, or invalidate it if it is bound. Doing either twice is
@@ -188,7 +188,7 @@ func (s *agent) turnWindow(wr *SendWR) {
 func (p *pair) feed() bool {
 	left := false
 	for _, s := range p.sides {
-		s.qp.Clock(p.channel.now)
+		s.qp.SetTime(p.channel.now)
 		for s.posted < len(s.work) && s.qp.PostSend(&s.work[s.posted]) == nil {
 			s.posted++
 		}

@@ -64,7 +64,7 @@ type QP struct {
 	receives queue.FIFO[qp.RecvWR]
 	counters Counters
 	chunks   *chunks // nil without Config.ChunkSize
-	bus      *bus    // nil without Delay
+	bus      *bus    // nil without SetDelays
 	flow     flow
 }
 
@@ -110,13 +110,13 @@ func New(c Config) (*QP, error) {
 		if m, ok := both.(ByMessage); ok {
 			m.SetMessages(q.endOf)
 		}
-		if q.keeps() {
+		if q.keepsDisordered() {
 			back := recovery()
 			q.resp.buffer, q.resp.answers = &reorderBuffer{}, &answers{stream: stream{sender: back, ackSince: units.Never}}
 			q.req.responses = &responseReceiver{receiver: back}
 		}
 	}
-	q.clear()
+	q.clearState()
 	return q, nil
 }
 
@@ -145,26 +145,26 @@ func (q *QP) Expected() PSN { return q.resp.expected }
 // pair's requests, and of the peer's.
 func (q *QP) Unused() (ours, theirs PSN) {
 	ours, theirs = q.req.next, q.resp.expected
-	if !q.keeps() {
+	if !q.keepsDisordered() {
 		return ours, theirs
 	}
-	return later(ours, q.req.responses.free), later(theirs, q.resp.answers.free)
+	return laterPSN(ours, q.req.responses.free), laterPSN(theirs, q.resp.answers.free)
 }
 
-func later(a, b PSN) PSN {
+func laterPSN(a, b PSN) PSN {
 	if a.Before(b) {
 		return b
 	}
 	return a
 }
 
-// Holds reports whether the responder can repeat the response to a READ or atomic that includes
+// HoldsResponse reports whether the responder can repeat the response to a READ or atomic that includes
 // this PSN.
-func (q *QP) Holds(psn PSN) bool {
+func (q *QP) HoldsResponse(psn PSN) bool {
 	r := &q.resp
 	for i := range r.fetches.Len() {
 		f := r.fetches.At(i)
-		if q.keeps() && psn == f.request || !q.keeps() && psn.From(f.first) < f.packets {
+		if q.keepsDisordered() && psn == f.request || !q.keepsDisordered() && psn.From(f.first) < f.packets {
 			return true
 		}
 	}
@@ -175,57 +175,57 @@ func (q *QP) Holds(psn PSN) bool {
 // in bytes.
 func (q *QP) Acknowledged() uint64 { return q.flow.acked }
 
-// Time starts measuring round-trip times, as with Config.Feedback.
-func (q *QP) Time() { q.flow.timed = true }
+// MeasureRTT starts measuring round-trip times, as with Config.Feedback.
+func (q *QP) MeasureRTT() { q.flow.timed = true }
 
 // RTT returns the last measured round-trip time; 0 if there is none.
 func (q *QP) RTT() units.Time { return q.flow.rtt }
 
 // Outstanding returns the window of PSNs and the payload of SENDs and WRITEs sent and not
 // acknowledged.
-func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.inFlight }
+func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.psnWindow(), q.req.inFlight }
 
 // Receive handles a packet for this queue pair; if its bytes are modelled, Payload has Length
 // bytes. Of its headers only those of the opcode are used. grh precedes a datagram's payload in the
 // receive buffer, or is nil if bytes are not modelled; RC and UC ignore it. Neither is kept. A
 // truncated packet is dropped, since its ICRC is missing.
 func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
-	q.Clock(now)
+	q.SetTime(now)
 	op := p.BTH.Opcode
-	if q.state < qp.RTR || q.state == qp.Err || !q.Speaks(op.Service()) || p.Truncated {
+	if q.state < qp.RTR || q.state == qp.Err || !q.AcceptsService(op.Service()) || p.Truncated {
 		return
 	}
 	if q.state == qp.RTR && !q.resp.established && q.config.Service != roce.UD {
 		q.resp.established = true
-		q.event(qp.CommEst)
+		q.raiseEvent(qp.CommEst)
 	}
 	switch {
 	case q.config.Service == roce.UD:
-		q.datagram(p, grh)
+		q.handleUD(p, grh)
 	case q.config.Service == roce.UC:
-		q.unreliable(p)
+		q.handleUC(p)
 	case op.Service() != q.wire:
-		q.foreign(p)
+		q.handleForeign(p)
 	case isResponse(op.Operation()):
-		if q.keeps() && op.Operation() != roce.Ack {
+		if q.keepsDisordered() && op.Operation() != roce.Ack {
 			q.receiveResponse(now, p)
 		} else {
-			q.response(now, p)
+			q.handleResponse(now, p)
 		}
-	case op == roce.IRN.With(roce.Nack):
-		q.selective(now, p)
-	case op == roce.IRN.With(roce.ReadAck):
+	case op == roce.IRN.WithOperation(roce.Nack):
+		q.handleIRNNACK(now, p)
+	case op == roce.IRN.WithOperation(roce.ReadAck):
 		q.readAck(now, p)
 	default:
-		q.request(p)
+		q.handleRequest(p)
 	}
 }
 
-// Deadline returns when to call Expire; units.Never means not at all. Any other call may change it.
-func (q *QP) Deadline() units.Time {
+// NextExpiry returns when to call DoDueWork; units.Never means not at all. Any other call may change it.
+func (q *QP) NextExpiry() units.Time {
 	t := min(q.ackDeadline(), q.req.rnrTimer)
-	if q.keeps() && (q.resp.replies > 0 || q.req.fetches > 0) {
-		t = min(t, q.answersDeadline(), q.readPatience())
+	if q.keepsDisordered() && (q.resp.replies > 0 || q.req.fetches > 0) {
+		t = min(t, q.answersDeadline(), q.readDeadline())
 	}
 	if q.bus != nil {
 		t = min(t, q.busDeadline())
@@ -233,27 +233,27 @@ func (q *QP) Deadline() units.Time {
 	return t
 }
 
-// Expire does the work due at now.
-func (q *QP) Expire(now units.Time) {
+// DoDueWork does the work due at now.
+func (q *QP) DoDueWork(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now
 		q.completeLocal()
 	}
 	if q.req.rnrTimer <= now {
-		q.resume(now)
+		q.endRNRWait(now)
 	}
 	if q.ackDeadline() <= now {
-		q.timeout(now)
+		q.handleTimeout(now)
 	}
-	if !q.keeps() || q.resp.replies == 0 && q.req.fetches == 0 {
+	if !q.keepsDisordered() || q.resp.replies == 0 && q.req.fetches == 0 {
 		return
 	}
 	if q.answersDeadline() <= now {
 		q.answersTimeout(now)
 	}
-	if q.readPatience() <= now {
+	if q.readDeadline() <= now {
 		q.counters.ReqTransportRetriesExceeded++
-		q.fail(cq.RetryExcErr)
+		q.failOldest(cq.RetryExcErr)
 	}
 }
 
@@ -278,7 +278,7 @@ type Offer struct {
 // Offer returns the packet that Next would make. If both could be sent, Responses and Requests take
 // turns, and Control goes first. Kind is Nothing if there is nothing to send before the next input.
 func (q *QP) Offer() Offer {
-	switch kind, _, psn, w := q.choose(); kind {
+	switch kind, _, psn, w := q.chooseNext(); kind {
 	case Control, Response:
 		return Offer{Kind: kind, Bytes: q.responseBytes()}
 	case Request:
@@ -287,10 +287,10 @@ func (q *QP) Offer() Offer {
 	return Offer{}
 }
 
-// Behind returns what NextRequest would make while Control is on offer: a request that need not
+// OfferBehind returns what NextRequest would make while Control is on offer: a request that need not
 // wait for it, if acknowledgements have another class. Responses wait, since they leave in the
 // order of PSNs.
-func (q *QP) Behind() Offer {
+func (q *QP) OfferBehind() Offer {
 	if psn, w, ok := q.nextRequest(); ok {
 		return Offer{Kind: Request, Bytes: q.requestBytes(w, psn), Path: w.Path}
 	}
@@ -303,17 +303,17 @@ func (q *QP) Behind() Offer {
 // false if there is no packet, or if its data could not be read; then the error has been handled,
 // and Offer returns what follows.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
-	kind, f, psn, w := q.choose()
-	return q.next(now, p, kind, f, psn, w)
+	kind, f, psn, w := q.chooseNext()
+	return q.makeNext(now, p, kind, f, psn, w)
 }
 
-// NextRequest is Next for the packet returned by Behind.
+// NextRequest is Next for the packet returned by OfferBehind.
 func (q *QP) NextRequest(now units.Time, p *roce.Packet) bool {
 	psn, w, ok := q.nextRequest()
-	return ok && q.next(now, p, Request, nil, psn, w)
+	return ok && q.makeNext(now, p, Request, nil, psn, w)
 }
 
-func (q *QP) next(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN, w *sendWQE) bool {
+func (q *QP) makeNext(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN, w *sendWQE) bool {
 	if kind == Nothing {
 		return false
 	}
@@ -322,10 +322,10 @@ func (q *QP) next(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN
 	ok := true
 	switch kind {
 	case Control, Response:
-		ok = q.respond(now, f, p)
+		ok = q.makeResponse(now, f, p)
 		q.turn = q.turn && kind == Control
 	case Request:
-		ok = q.emit(now, w, psn, p)
+		ok = q.emitRequest(now, w, psn, p)
 		q.turn = true
 	}
 	p.BTH.Pad = roce.PadOf(p.Length)
@@ -333,9 +333,9 @@ func (q *QP) next(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN
 	return ok
 }
 
-// choose finds the next packet: the READ or atomic it responds to, if any, or its PSN and work
+// chooseNext finds the next packet: the READ or atomic it responds to, if any, or its PSN and work
 // request.
-func (q *QP) choose() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
+func (q *QP) chooseNext() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
 	kind, f = q.nextResponse()
 	if kind == Control || kind == Response && q.turn {
 		return kind, f, 0, nil
@@ -346,24 +346,24 @@ func (q *QP) choose() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
 	return kind, f, 0, nil
 }
 
-// packets returns how many packets a message of n bytes takes.
-func (q *QP) packets(n uint32) uint32 {
-	return max(1, uint32((uint64(n)+uint64(q.mtu())-1)>>q.mtuShift))
+// packetsFor returns how many packets a message of n bytes takes.
+func (q *QP) packetsFor(n uint32) uint32 {
+	return max(1, uint32((uint64(n)+uint64(q.pathMTU())-1)>>q.mtuShift))
 }
 
-// keeps reports whether the peers keep packets that are out of order.
-func (q *QP) keeps() bool { return q.wire == roce.IRN }
+// keepsDisordered reports whether the peers keep packets that are out of order.
+func (q *QP) keepsDisordered() bool { return q.wire == roce.IRN }
 
-// Speaks reports whether packets of a service are for a queue pair of this kind. RC and IRN are
+// AcceptsService reports whether packets of a service are for a queue pair of this kind. RC and IRN are
 // variants of one: the queue pair must detect that the peer uses the other.
-func (q *QP) Speaks(s roce.Service) bool {
+func (q *QP) AcceptsService(s roce.Service) bool {
 	if s == roce.IRN {
 		s = roce.RC
 	}
 	return s == q.config.Service
 }
 
-func (q *QP) mtu() uint32 { return 1 << q.mtuShift }
+func (q *QP) pathMTU() uint32 { return 1 << q.mtuShift }
 
 func (q *QP) setMTU(n units.Bytes) {
 	q.mtuShift = uint8(bits.TrailingZeros64(uint64(n)))
@@ -372,12 +372,12 @@ func (q *QP) setMTU(n units.Bytes) {
 	}
 }
 
-// piece returns the length of the k-th packet of a message of n bytes.
-func (q *QP) piece(n, k uint32) uint32 {
-	return min(q.mtu(), n-k<<q.mtuShift)
+// pieceLen returns the length of the k-th packet of a message of n bytes.
+func (q *QP) pieceLen(n, k uint32) uint32 {
+	return min(q.pathMTU(), n-k<<q.mtuShift)
 }
 
-func (q *QP) event(e qp.Event) {
+func (q *QP) raiseEvent(e qp.Event) {
 	if q.config.Events != nil {
 		q.config.Events.Event(q.config.Number, e)
 	}

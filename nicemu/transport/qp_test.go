@@ -137,7 +137,7 @@ func TestAdjust(t *testing.T) {
 		t.Helper()
 		a := q.Attr()
 		change(&a)
-		err := q.Adjust(a)
+		err := q.AdjustAttributes(a)
 		switch {
 		case want == "" && (err != nil || q.Attr() != a):
 			t.Errorf("%v: %+v, want %+v", err, q.Attr(), a)

@@ -101,7 +101,7 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 		case wr.Op == LocalInvalidate:
 			wr.RKey = targetKey
 			return cq.LocQPOpErr
-		case wr.Op.send():
+		case wr.Op.isSend():
 			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.allocParts(t, n+50)...)
 			s.peerFails = cq.LocLenErr
 			return cq.RemInvReqErr
@@ -179,21 +179,21 @@ func (s *agent) program(t *rapid.T, mtu int) {
 		if wr.Op == SendInvalidate {
 			wr.Op = Send
 		}
-		if wr.Op.local() {
+		if wr.Op.isLocal() {
 			s.turnWindow(&wr)
 		}
-		if rapid.IntRange(0, 3).Draw(t, "signaled") > 0 || wr.Op.fetches() {
+		if rapid.IntRange(0, 3).Draw(t, "signaled") > 0 || wr.Op.fetchesData() {
 			wr.Flags |= Signaled
 		}
 		n := rapid.IntRange(0, min(5*mtu, targetSize)).Draw(t, "length")
 		switch {
-		case wr.Op.local():
+		case wr.Op.isLocal():
 			n = 0
 		case rapid.IntRange(0, 2).Draw(t, "small") == 0:
 			n = min(n, 40)
 		}
 		wr.RemoteVA = uint64(rapid.IntRange(0, targetSize-n).Draw(t, "va"))
-		if wr.Op.atomic() {
+		if wr.Op.isAtomic() {
 			n, wr.RemoteVA = 8, wr.RemoteVA&^7
 			if wr.RemoteVA+8 > targetSize {
 				wr.RemoteVA -= 8
@@ -204,16 +204,16 @@ func (s *agent) program(t *rapid.T, mtu int) {
 				wr.Compare++
 			}
 		}
-		if !wr.Op.local() {
+		if !wr.Op.isLocal() {
 			wr.SGL = s.allocParts(t, n)
 		}
-		if n > 0 && n <= 64 && !wr.Op.fetches() && rapid.Bool().Draw(t, "inline") {
+		if n > 0 && n <= 64 && !wr.Op.fetchesData() && rapid.Bool().Draw(t, "inline") {
 			wr.SGL, wr.Inline = nil, slices.Clone(s.bytesOf(wr.SGL))
 		}
 
 		// A change of memory that an earlier READ still reads needs a fence: otherwise the order is
 		// open (§10.8.3).
-		changes := wr.Op.write() || wr.Op.atomic()
+		changes := wr.Op.isWrite() || wr.Op.isAtomic()
 		overlaps := slices.ContainsFunc(read, func(p piece) bool {
 			return wr.RemoteVA < p.to && p.from < wr.RemoteVA+uint64(n)
 		})
@@ -225,7 +225,7 @@ func (s *agent) program(t *rapid.T, mtu int) {
 			read = append(read, piece{wr.RemoteVA, wr.RemoteVA + uint64(n)})
 		}
 		var room []memory.SGE
-		if wr.Op.send() {
+		if wr.Op.isSend() {
 			room = s.peer.allocParts(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))
 		}
 		s.addWork(wr, room)

@@ -38,7 +38,7 @@ func BenchmarkIRNInOrder(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			wires := [2]*wire{newWire(b, roce.RC, c.memory), newWire(b, roce.IRN, c.memory)}
 			wr := SendWR{Op: c.op, SGL: []memory.SGE{{Length: c.length, LKey: localKey}}, RKey: targetKey}
-			packets := int(wires[0].ends[0].packets(c.length)) * 8
+			packets := int(wires[0].ends[0].packetsFor(c.length)) * 8
 			run := func(w *wire) time.Duration {
 				began := cpu()
 				for done := 0; done < 1<<14; done += packets {

@@ -27,24 +27,24 @@ type Sender interface {
 	// one. ok is false if nothing may be sent now. It may be called any number of times before
 	// something is sent.
 	Next(w Window) (psn PSN, ok bool)
-	// Sent reports that n PSNs from psn on have been sent; w includes them already. This may be the
+	// OnSent reports that n PSNs from psn on have been sent; w includes them already. This may be the
 	// newest of the window though Next did not choose it, to request an acknowledgement.
-	Sent(w Window, psn PSN, n uint32)
-	// Acked reports that w.Una has moved up.
-	Acked(w Window)
-	// Refused reports that the peer asks for w.Una, for a reason. seen is a PSN after it that the
+	OnSent(w Window, psn PSN, n uint32)
+	// OnAcked reports that w.Una has moved up.
+	OnAcked(w Window)
+	// OnRefusal reports that the peer asks for w.Una, for a reason. seen is a PSN after it that the
 	// peer is known to have, or w.Una. The result says whether anything is sent again because of
 	// it; if not, the loss was known already and does not count as a retry.
-	Refused(w Window, why Refusal, seen PSN) bool
-	// Expired reports that nothing was acknowledged for the time returned by Timeout.
-	Expired(w Window)
-	// Patience returns how long a queue pair with this number of retries in its attributes
+	OnRefusal(w Window, why Refusal, seen PSN) bool
+	// OnExpiry reports that nothing was acknowledged for the time returned by Timeout.
+	OnExpiry(w Window)
+	// RetryTime returns how long a queue pair with this number of retries in its attributes
 	// continues without progress; 0 means to count retries instead.
-	Patience(retries uint8, local units.Time) units.Time
-	// Timeout returns how long to wait for an acknowledgement, given the local ACK timeout of the
+	RetryTime(retries uint8, local units.Time) units.Time
+	// ExpiryTime returns how long to wait for an acknowledgement, given the local ACK timeout of the
 	// queue pair; units.Never means for ever. It may be called at any time and may change with the
 	// window.
-	Timeout(w Window, local units.Time) units.Time
+	ExpiryTime(w Window, local units.Time) units.Time
 }
 
 // ByMessage is implemented by the Recovery of a requester that depends on messages too, and not on
@@ -60,11 +60,11 @@ type ByMessage interface {
 type Receiver interface {
 	// Reset clears the state.
 	Reset()
-	// Arrived judges a request packet that arrived while expected was the next PSN.
-	Arrived(expected, psn PSN) Verdict
-	// Postponed reports that the responder was not ready to receive a packet, though it was in
+	// JudgeArrival judges a request packet that arrived while expected was the next PSN.
+	JudgeArrival(expected, psn PSN) Verdict
+	// OnRNR reports that the responder was not ready to receive a packet, though it was in
 	// order, and has said so: the packet will be sent again.
-	Postponed()
+	OnRNR()
 }
 
 // Window is the range of PSNs that a sender has sent and that are not known to have arrived.

@@ -21,7 +21,7 @@ func (c *capped) Next(w Window) (PSN, bool) {
 	return psn, ok && (psn != w.Next || w.Len() < c.limit)
 }
 
-func (c *capped) Timeout(w Window, local units.Time) units.Time {
+func (c *capped) ExpiryTime(w Window, local units.Time) units.Time {
 	if w.Len() < 3 {
 		return local / 4
 	}
@@ -50,7 +50,7 @@ func TestRecoveryDecidesWhatIsSentAndWhen(t *testing.T) {
 		if i > 0 && i < 3 {
 			want /= 4
 		}
-		if got := q.Deadline(); i == 0 && got != units.Never || i > 0 && got != want {
+		if got := q.NextExpiry(); i == 0 && got != units.Never || i > 0 && got != want {
 			t.Errorf("with %d in flight the timer ends at %v, want %v", i, got, want)
 		}
 		if !q.Next(0, &p) || p.BTH.PSN != i {
@@ -60,7 +60,7 @@ func TestRecoveryDecidesWhatIsSentAndWhen(t *testing.T) {
 	if o := q.Offer(); o.Kind != Nothing {
 		t.Errorf("beyond its limit it offers %+v", o)
 	}
-	q.Expire(AckTimeout(8))
+	q.DoDueWork(AckTimeout(8))
 	if !q.Next(AckTimeout(8), &p) || p.BTH.PSN != 0 {
 		t.Errorf("after the timeout: %+v", p)
 	}

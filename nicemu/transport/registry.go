@@ -59,7 +59,7 @@ type GoBackNSettings struct {
 // Validate implements RecoverySettings.
 func (s *GoBackNSettings) Validate(units.Rate) error {
 	var c registry.Check
-	c.Number("window", s.Window, FromPath, maxKept)
+	c.CheckNumber("window", s.Window, FromPath, maxKept)
 	return c.Err()
 }
 

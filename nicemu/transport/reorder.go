@@ -14,12 +14,12 @@ import (
 
 // reorderBuffer are the packets that a responder, or a requester for responses, holds out of order, by PSN.
 type reorderBuffer struct {
-	slots []keptPacket    // at PSN modulo their number, a power of two
-	n     int             // of them in use
-	early int             // of them in memory
-	last  PSN             // the newest, if there are any
-	owed  queue.FIFO[PSN] // those without a NACK so far
-	again roce.Packet     // the packet whose turn has come
+	slots       []keptPacket    // at PSN modulo their number, a power of two
+	n           int             // of them in use
+	early       int             // of them in memory
+	last        PSN             // the newest, if there are any
+	unsentNACKs queue.FIFO[PSN] // those without a NACK so far
+	again       roce.Packet     // the packet whose turn has come
 }
 
 // keptPacket is the state of a packet until its turn comes.
@@ -38,12 +38,12 @@ type keptPacket struct {
 	data   []byte // the payload, unless it is placed
 }
 
-// empty reports whether nothing is kept, as for a responder that keeps nothing.
-func (k *reorderBuffer) empty() bool { return k == nil || k.n == 0 }
+// isEmpty reports whether nothing is kept, as for a responder that keeps nothing.
+func (k *reorderBuffer) isEmpty() bool { return k == nil || k.n == 0 }
 
-// find returns the packet of a PSN, nil if it is not kept.
-func (k *reorderBuffer) find(psn PSN) *keptPacket {
-	if k.empty() {
+// findPacket returns the packet of a PSN, nil if it is not kept.
+func (k *reorderBuffer) findPacket(psn PSN) *keptPacket {
+	if k.isEmpty() {
 		return nil
 	}
 	if s := &k.slots[int(psn)&(len(k.slots)-1)]; s.here && s.psn == psn {
@@ -52,11 +52,11 @@ func (k *reorderBuffer) find(psn PSN) *keptPacket {
 	return nil
 }
 
-// add keeps a packet, whose payload is in memory or is kept too.
-func (k *reorderBuffer) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
+// addPacket keeps a packet, whose payload is in memory or is kept too.
+func (k *reorderBuffer) addPacket(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
 	psn := psnOf(p)
 	for int(psn.From(expected)) >= len(k.slots) {
-		k.grow()
+		k.growBuffer()
 	}
 	if k.n == 0 || k.last.Before(psn) {
 		k.last = psn
@@ -78,9 +78,9 @@ func (k *reorderBuffer) add(expected PSN, p *roce.Packet, placed bool, at memory
 	}
 	switch {
 	case e.Has(roce.ExtAtomicETH):
-		to.atomic = p.Further().Atomic
+		to.atomic = p.FurtherHeaders().Atomic
 	case e.Has(roce.ExtAtomicAckETH):
-		to.old = p.Further().AtomicAck.Original
+		to.old = p.FurtherHeaders().AtomicAck.Original
 	}
 	if placed {
 		k.early++
@@ -89,8 +89,8 @@ func (k *reorderBuffer) add(expected PSN, p *roce.Packet, placed bool, at memory
 	}
 }
 
-// remove drops a packet. Data it lent stays valid until add.
-func (k *reorderBuffer) remove(s *keptPacket) {
+// removePacket drops a packet. Data it lent stays valid until add.
+func (k *reorderBuffer) removePacket(s *keptPacket) {
 	s.here = false
 	k.n--
 	if s.placed {
@@ -98,7 +98,7 @@ func (k *reorderBuffer) remove(s *keptPacket) {
 	}
 }
 
-func (k *reorderBuffer) grow() {
+func (k *reorderBuffer) growBuffer() {
 	bigger := make([]keptPacket, max(16, 2*len(k.slots)))
 	for _, s := range k.slots {
 		if s.here {
@@ -108,7 +108,7 @@ func (k *reorderBuffer) grow() {
 	k.slots = bigger
 }
 
-func (k *reorderBuffer) clear() {
+func (k *reorderBuffer) clearPackets() {
 	if k == nil {
 		return
 	}
@@ -116,19 +116,19 @@ func (k *reorderBuffer) clear() {
 		k.slots[i].here = false
 	}
 	k.n, k.early = 0, 0
-	k.owed.Clear()
+	k.unsentNACKs.Clear()
 }
 
-// restore returns a kept packet, valid until the next call.
-func (k *reorderBuffer) restore(s *keptPacket) *roce.Packet {
+// restorePacket returns a kept packet, valid until the next call.
+func (k *reorderBuffer) restorePacket(s *keptPacket) *roce.Packet {
 	p := &k.again
 	p.BTH, p.RETH, p.Send = s.bth, s.reth, s.send
 	p.ImmDt.Data, p.IETH.RKey, p.Selective.PSN = s.extra, s.extra, s.extra
 	switch e := s.bth.Opcode.Extensions(); {
 	case e.Has(roce.ExtAtomicETH):
-		p.Further().Atomic = s.atomic
+		p.FurtherHeaders().Atomic = s.atomic
 	case e.Has(roce.ExtAtomicAckETH):
-		p.Further().AtomicAck.Original = s.old
+		p.FurtherHeaders().AtomicAck.Original = s.old
 	}
 	p.Length, p.Payload = s.length, s.data
 	return p
@@ -140,12 +140,12 @@ func (q *QP) storeOutOfOrder(p *roce.Packet, hold bool) {
 	r := &q.resp
 	psn := psnOf(p)
 	q.counters.OutOfSequence++
-	if r.buffer.find(psn) == nil {
+	if r.buffer.findPacket(psn) == nil {
 		placed, at, ok := q.placeEarly(p, hold || p.BTH.MigReq)
 		if !ok {
 			return
 		}
-		r.buffer.add(r.expected, p, placed, at)
+		r.buffer.addPacket(r.expected, p, placed, at)
 	} else {
 		q.counters.DuplicateRequest++
 	}
@@ -154,13 +154,13 @@ func (q *QP) storeOutOfOrder(p *roce.Packet, hold bool) {
 
 // queueNACK records that a packet needs a NACK.
 func (k *reorderBuffer) queueNACK(psn PSN) {
-	if k.owed.Len() < maxOwed {
-		*k.owed.Extend() = psn
+	if k.unsentNACKs.Len() < maxUnsentNACKs {
+		*k.unsentNACKs.PushReused() = psn
 	}
 }
 
-// maxOwed is the number of NACKs that may wait to be sent. Further ones are dropped, as if lost.
-const maxOwed = 1024
+// maxUnsentNACKs is the number of NACKs that may wait to be sent. Further ones are dropped, as if lost.
+const maxUnsentNACKs = 1024
 
 // placeEarly writes the payload of a packet out of order to memory, in one piece, unless it must
 // wait: because the packet asks for that, or because of placement, chunks of memory or shared
@@ -172,7 +172,7 @@ func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place
 	switch {
 	case s.kind == none:
 		return false, at, p.BTH.Opcode.Extensions() != 0 && n == 0
-	case n > q.mtu(), !s.last && n != q.mtu():
+	case n > q.pathMTU(), !s.last && n != q.pathMTU():
 		return false, at, false
 	case s.kind == writing:
 		into = memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: n, Access: memory.RemoteWrite}
@@ -193,7 +193,7 @@ func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place
 	if hold {
 		return false, at, true
 	}
-	at, f := q.config.Memory.Place(into)
+	at, f := q.config.Memory.PlaceOf(into)
 	if f != memory.OK || q.storeAround(q.config.Memory, psnOf(p), into, p.Payload) != memory.OK {
 		return false, at, false
 	}
@@ -234,33 +234,33 @@ func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 func (q *QP) storeAround(m Memory, psn PSN, s memory.Span, data []byte) memory.Fault {
 	k := q.resp.buffer
 	if k == nil || k.early == 0 || s.Length == 0 {
-		return m.Store(s, data)
+		return m.StoreSpan(s, data)
 	}
-	here, f := m.Place(s)
+	here, f := m.PlaceOf(s)
 	if f != memory.OK {
 		return f
 	}
 	for psn.Before(k.last) {
 		psn = psn.Add(1)
-		newer := k.find(psn)
+		newer := k.findPacket(psn)
 		if newer == nil || !newer.placed || !newer.at.Overlaps(here) {
 			continue
 		}
 		// The parts before and after it.
 		if before := newer.at.Addr - here.Addr; newer.at.Addr > here.Addr {
-			if f := q.storeAround(m, psn, cut(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
+			if f := q.storeAround(m, psn, cutSpan(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
 				return f
 			}
 		}
 		if end := newer.at.Addr + uint64(newer.at.Length) - here.Addr; end < uint64(s.Length) {
-			return q.storeAround(m, psn, cut(s, uint32(end), s.Length), cutBytes(data, uint32(end), s.Length))
+			return q.storeAround(m, psn, cutSpan(s, uint32(end), s.Length), cutBytes(data, uint32(end), s.Length))
 		}
 		return memory.OK
 	}
-	return m.Store(s, data)
+	return m.StoreSpan(s, data)
 }
 
-func cut(s memory.Span, from, to uint32) memory.Span {
+func cutSpan(s memory.Span, from, to uint32) memory.Span {
 	s.VA, s.Length = s.VA+uint64(from), to-from
 	return s
 }
@@ -277,12 +277,12 @@ func cutBytes(b []byte, from, to uint32) []byte {
 func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
 	m := q.config.ReceiveMemory
 	if k := q.resp.buffer; k == nil || k.early == 0 {
-		return m.Scatter(list, offset, n, data)
+		return m.ScatterBytes(list, offset, n, data)
 	}
 	for done := uint32(0); done < n; {
 		s, whole := pieceOf(list, offset+done, n-done)
 		if !whole {
-			s.Length = left(list, offset+done)
+			s.Length = bytesLeft(list, offset+done)
 		}
 		if s.Length == 0 {
 			return memory.ListShort
@@ -295,8 +295,8 @@ func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []
 	return memory.OK
 }
 
-// left returns how many bytes an element has left from an offset of its list.
-func left(list []memory.SGE, offset uint32) uint32 {
+// bytesLeft returns how many bytes an element has left from an offset of its list.
+func bytesLeft(list []memory.SGE, offset uint32) uint32 {
 	for i := range list {
 		if offset < list[i].Length {
 			return list[i].Length - offset
@@ -306,50 +306,50 @@ func left(list []memory.SGE, offset uint32) uint32 {
 	return 0
 }
 
-// replay handles the kept packets whose turn has come.
-func (q *QP) replay() {
+// replayKept handles the kept packets whose turn has come.
+func (q *QP) replayKept() {
 	r := &q.resp
 	for q.state != qp.Err {
-		s := r.buffer.find(r.expected)
+		s := r.buffer.findPacket(r.expected)
 		if s == nil {
 			break
 		}
-		p := r.buffer.restore(s)
+		p := r.buffer.restorePacket(s)
 		r.early = s.placed
-		r.buffer.remove(s)
+		r.buffer.removePacket(s)
 		at := r.expected
-		q.perform(p)
+		q.performRequest(p)
 		r.early = false
 		if r.expected == at {
 			break // there is no receive request: the packet will be sent again
 		}
 	}
-	r.buffer.settled(r.expected)
+	r.buffer.dropOldNACKs(r.expected)
 }
 
-// settled drops NACKs of packets before expected.
-func (k *reorderBuffer) settled(expected PSN) {
-	for range k.owed.Len() {
-		psn := *k.owed.First()
-		k.owed.DropFirst()
+// dropOldNACKs drops NACKs of packets before expected.
+func (k *reorderBuffer) dropOldNACKs(expected PSN) {
+	for range k.unsentNACKs.Len() {
+		psn := *k.unsentNACKs.First()
+		k.unsentNACKs.DropFirst()
 		if expected.Before(psn) {
-			*k.owed.Extend() = psn
+			*k.unsentNACKs.PushReused() = psn
 		}
 	}
 }
 
-// owesNACK reports whether there are packets without a NACK.
-func (k *reorderBuffer) owesNACK() bool { return k != nil && k.owed.Len() > 0 }
+// hasUnsentNACK reports whether there are packets without a NACK.
+func (k *reorderBuffer) hasUnsentNACK() bool { return k != nil && k.unsentNACKs.Len() > 0 }
 
-// disordered reports whether there is a NACK to send next.
-func (r *responder) disordered() bool { return r.nak == 0 && r.buffer.owesNACK() }
+// hasNACK reports whether there is a NACK to send next.
+func (r *responder) hasNACK() bool { return r.nak == 0 && r.buffer.hasUnsentNACK() }
 
-// nack makes the NACK for the oldest kept packet that has none.
-func (q *QP) nack(p *roce.Packet) {
+// makeNACK makes the NACK for the oldest kept packet that has none.
+func (q *QP) makeNACK(p *roce.Packet) {
 	r := &q.resp
-	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.Nack), uint32(r.expected)
+	p.BTH.Opcode, p.BTH.PSN = q.wire.WithOperation(roce.Nack), uint32(r.expected)
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeSequence, MSN: r.msn}
-	p.Selective.PSN = uint32(*r.buffer.owed.First())
-	r.buffer.owed.DropFirst()
+	p.Selective.PSN = uint32(*r.buffer.unsentNACKs.First())
+	r.buffer.unsentNACKs.DropFirst()
 	r.ackDue, r.unacked = false, 0 // it acknowledges the packets before the gap
 }

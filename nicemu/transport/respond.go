@@ -23,34 +23,34 @@ type fetched struct {
 	sent    uint32 // how many packets of the response have been sent at least once
 }
 
-// next returns the PSN of the response packet to send next.
-func (f *fetched) next() PSN { return f.first.Add(f.at) }
+// nextPSN returns the PSN of the response packet to send next.
+func (f *fetched) nextPSN() PSN { return f.first.Add(f.at) }
 
-// done reports whether all of the response has been sent at least once.
-func (f *fetched) done() bool { return f.sent == f.packets }
+// isSent reports whether all of the response has been sent at least once.
+func (f *fetched) isSent() bool { return f.sent == f.packets }
 
-// read handles a READ request (§9.4.4, §9.7.4.1).
-func (q *QP) read(p *roce.Packet) {
+// handleRead handles a READ request (§9.4.4, §9.7.4.1).
+func (q *QP) handleRead(p *roce.Packet) {
 	s := memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteRead}
 	if q.attr.Access&memory.RemoteRead == 0 || s.Length > maxMessage || p.Length != 0 || !q.roomToFetch(p) {
-		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
-	if f := q.config.Memory.Check(s); f != memory.OK {
-		q.deny(q.resp.expected, f)
+	if f := q.config.Memory.CheckSpan(s); f != memory.OK {
+		q.denyAccess(q.resp.expected, f)
 		return
 	}
 	q.counters.RxReadRequests++
-	q.remember(p, fetched{span: s, packets: q.packets(s.Length)})
+	q.queueResponse(p, fetched{span: s, packets: q.packetsFor(s.Length)})
 }
 
-// atomic handles an atomic request and executes it; the response is sent later (§9.4.5).
-func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
-	h := &p.Further().Atomic
+// handleAtomic handles an atomic request and executes it; the response is sent later (§9.4.5).
+func (q *QP) handleAtomic(p *roce.Packet, operation roce.Opcode) {
+	h := &p.FurtherHeaders().Atomic
 	s := memory.Span{Key: h.RKey, VA: h.VA, Length: atomicLen, Access: memory.RemoteAtomic}
 	// ConnectX NICs check the alignment before the key, rdma_rxe after it.
 	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || h.VA%atomicLen != 0 || !q.roomToFetch(p) {
-		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
 	var old uint64
@@ -61,11 +61,11 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 		old, f = q.config.Memory.FetchAdd(s, h.Swap)
 	}
 	if f != memory.OK {
-		q.deny(q.resp.expected, f)
+		q.denyAccess(q.resp.expected, f)
 		return
 	}
 	q.counters.RxAtomicRequests++
-	q.remember(p, fetched{atomic: true, old: old, packets: 1})
+	q.queueResponse(p, fetched{atomic: true, old: old, packets: 1})
 }
 
 // roomToFetch reports whether the peer respects MaxDestRdAtomic: requests whose response it has do
@@ -73,15 +73,15 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 // responses follow each other.
 func (q *QP) roomToFetch(p *roce.Packet) bool {
 	r := &q.resp
-	if !r.answers.follows(p) {
+	if !r.answers.isConsecutive(p) {
 		return false
 	}
 	limit := int(q.attr.MaxDestRdAtomic)
-	return r.fetches.Len() < limit || limit > 0 && r.fetches.First().done()
+	return r.fetches.Len() < limit || limit > 0 && r.fetches.First().isSent()
 }
 
-// remember queues a READ or atomic for its response. It counts as a message done.
-func (q *QP) remember(p *roce.Packet, f fetched) {
+// queueResponse queues a READ or atomic for its response. It counts as a message done.
+func (q *QP) queueResponse(p *roce.Packet, f fetched) {
 	r := &q.resp
 	if r.answers != nil {
 		q.rememberAnswer(p, f)
@@ -96,18 +96,18 @@ func (q *QP) remember(p *roce.Packet, f fetched) {
 	r.msn = (r.msn + 1) & roce.PSNMask
 	f.first, f.msn = r.expected, r.msn
 	r.expected = r.expected.Add(f.packets)
-	*r.fetches.Extend() = f
+	*r.fetches.PushReused() = f
 	r.replies++
-	q.bus.fetch(&f)
+	q.bus.fetchData(&f)
 }
 
-// repeat handles a request that came before (§9.7.5.1): SENDs and WRITEs are acknowledged again and
+// handleRepeated handles a request that came before (§9.7.5.1): SENDs and WRITEs are acknowledged again and
 // not executed; a READ is executed for the requested part; the response of an atomic is sent again.
 // Those too old to be known are ignored: the requester has received their responses.
-func (q *QP) repeat(p *roce.Packet) {
+func (q *QP) handleRepeated(p *roce.Packet) {
 	r := &q.resp
 	operation := p.BTH.Opcode.Operation()
-	if shapes[operation].kind != none || q.keeps() {
+	if shapes[operation].kind != none || q.keepsDisordered() {
 		r.ackDue = true
 		return
 	}
@@ -130,7 +130,7 @@ func (q *QP) repeat(p *roce.Packet) {
 		q.chunks.forgetRead(f.first)
 		if f.at > k {
 			f.at, f.from = k, k
-			q.bus.fetch(f)
+			q.bus.fetchData(f)
 		}
 		return
 	}
@@ -152,9 +152,9 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 	switch {
 	case f == nil && !r.ackDue && r.nak == 0:
 		return Nothing, nil
-	case f == nil, r.ackDue && r.plain.Before(f.next()), r.nak != 0 && r.nakPSN.Before(f.next()):
+	case f == nil, r.ackDue && r.plain.Before(f.nextPSN()), r.nak != 0 && r.nakPSN.Before(f.nextPSN()):
 		return Control, nil
-	case q.bus.awaits(f):
+	case q.bus.awaitsData(f):
 		return Nothing, nil
 	case f.atomic:
 		return Control, f
@@ -166,43 +166,43 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 func (q *QP) responseBytes() units.Bytes {
 	_, f := q.nextResponse()
 	switch {
-	case f == nil && q.resp.disordered():
-		return units.Bytes(roce.IRN.With(roce.Nack).PacketLen(0))
-	case f == nil && q.resp.answers != nil && !q.resp.speaks():
-		return units.Bytes(roce.IRN.With(roce.ReadAck).PacketLen(0))
+	case f == nil && q.resp.hasNACK():
+		return units.Bytes(roce.IRN.WithOperation(roce.Nack).PacketLen(0))
+	case f == nil && q.resp.answers != nil && !q.resp.hasAck():
+		return units.Bytes(roce.IRN.WithOperation(roce.ReadAck).PacketLen(0))
 	case f == nil:
-		return units.Bytes(roce.RC.With(roce.Ack).PacketLen(0))
+		return units.Bytes(roce.RC.WithOperation(roce.Ack).PacketLen(0))
 	case f.atomic:
-		return units.Bytes(roce.RC.With(roce.AtomicAck).PacketLen(0))
+		return units.Bytes(roce.RC.WithOperation(roce.AtomicAck).PacketLen(0))
 	}
-	return units.Bytes(roce.RC.With(f.operation()).PacketLen(int(q.piece(f.span.Length, f.at))))
+	return units.Bytes(roce.RC.WithOperation(f.nextOpcode()).PacketLen(int(q.pieceLen(f.span.Length, f.at))))
 }
 
-// operation returns the opcode of the next packet of a READ response. A response that begins in the
+// nextOpcode returns the opcode of the next packet of a READ response. A response that begins in the
 // middle, because the rest has arrived, begins with a First as well.
-func (f *fetched) operation() roce.Opcode {
-	return readResponses[position(f.at-f.from, f.packets-f.from)]
+func (f *fetched) nextOpcode() roce.Opcode {
+	return readResponses[positionOf(f.at-f.from, f.packets-f.from)]
 }
 
 var readResponses = [...]roce.Opcode{roce.ReadFirst, roce.ReadMiddle, roce.ReadLast, roce.ReadOnly}
 
-// respond makes the response packet that nextResponse chose.
-func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
+// makeResponse makes the response packet that nextResponse chose.
+func (q *QP) makeResponse(now units.Time, f *fetched, p *roce.Packet) bool {
 	r := &q.resp
 	if f == nil {
-		q.acknowledge(p)
+		q.makeAck(p)
 		return true
 	}
-	p.BTH.PSN = uint32(f.next())
+	p.BTH.PSN = uint32(f.nextPSN())
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeUnlimited, MSN: f.msn}
 	if f.atomic {
-		p.BTH.Opcode = q.wire.With(roce.AtomicAck)
-		p.Further().AtomicAck.Original = f.old
+		p.BTH.Opcode = q.wire.WithOperation(roce.AtomicAck)
+		p.FurtherHeaders().AtomicAck.Original = f.old
 	} else if !q.readPiece(now, f, p) {
 		return false
 	}
-	if q.keeps() {
-		q.answered(now, f)
+	if q.keepsDisordered() {
+		q.recordResponse(now, f)
 		return true
 	}
 	f.at++
@@ -219,24 +219,24 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 
 // readPiece fills in a packet of a READ response. If the memory is gone, it refuses the request.
 func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
-	p.BTH.Opcode = q.wire.With(f.operation())
-	offset, n := f.at<<q.mtuShift, q.piece(f.span.Length, f.at)
+	p.BTH.Opcode = q.wire.WithOperation(f.nextOpcode())
+	offset, n := f.at<<q.mtuShift, q.pieceLen(f.span.Length, f.at)
 	load := func(offset, n uint32, dst []byte) ([]byte, memory.Fault) {
 		s := f.span
 		s.VA += uint64(offset)
 		s.Length = n
-		return q.config.Memory.Load(s, dst)
+		return q.config.Memory.LoadSpan(s, dst)
 	}
 	p.Length = int(n)
 	var fault memory.Fault
-	if p.Payload, fault = q.chunks.respond(p.Payload, f.first, f.span.Length, offset, n, load); fault != memory.OK {
-		if q.keeps() {
+	if p.Payload, fault = q.chunks.appendResponse(p.Payload, f.first, f.span.Length, offset, n, load); fault != memory.OK {
+		if q.keepsDisordered() {
 			q.denyAnswer(f, fault)
 			return false
 		}
-		psn := f.next()
+		psn := f.nextPSN()
 		q.dropReplies()
-		q.deny(psn, fault)
+		q.denyAccess(psn, fault)
 		return false
 	}
 	again := f.at < f.sent
@@ -244,26 +244,26 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 		q.counters.Retransmitted++
 	}
 	if fb := q.config.Feedback; fb != nil {
-		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: again, Response: true})
+		fb.OnSent(now, Sent{PSN: f.nextPSN(), Payload: units.Bytes(p.Length), Again: again, Response: true})
 	}
 	return true
 }
 
-// acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or WRITE packet: it
+// makeAck makes the ACK or NAK that is due. An ACK is for the newest SEND or WRITE packet: it
 // acknowledges all before it (§9.7.5.1); later READs and atomics have responses.
-func (q *QP) acknowledge(p *roce.Packet) {
+func (q *QP) makeAck(p *roce.Packet) {
 	r := &q.resp
 	switch {
-	case r.disordered():
-		q.nack(p)
+	case r.hasNACK():
+		q.makeNACK(p)
 		return
-	case r.answers != nil && !r.speaks():
+	case r.answers != nil && !r.hasAck():
 		q.acknowledgeRead(p)
 		return
 	}
-	p.BTH.Opcode = q.wire.With(roce.Ack)
+	p.BTH.Opcode = q.wire.WithOperation(roce.Ack)
 	if r.foreign {
-		p.BTH.Opcode, p.BTH.MigReq = (roce.RC + roce.IRN - q.wire).With(roce.Ack), true
+		p.BTH.Opcode, p.BTH.MigReq = (roce.RC + roce.IRN - q.wire).WithOperation(roce.Ack), true
 	}
 	p.AETH.MSN = r.msn
 	if r.ackDue && (r.nak == 0 || r.plain.Add(1) != r.nakPSN) {
@@ -286,7 +286,7 @@ func (q *QP) afterNak() {
 func (q *QP) dropReplies() {
 	r := &q.resp
 	r.fetches.Clear()
-	r.buffer.clear()
-	r.answers.drop()
+	r.buffer.clearPackets()
+	r.answers.dropResponses()
 	r.replies, r.ackDue, r.nak = 0, false, 0
 }

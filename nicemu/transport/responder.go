@@ -84,17 +84,17 @@ var shapes = [32]shape{
 	roce.WriteOnlyImm: {kind: writing, first: true, last: true, imm: true},
 }
 
-// request handles a request packet of a reliable connection (§9.7.4).
-func (q *QP) request(p *roce.Packet) {
+// handleRequest handles a request packet of a reliable connection (§9.7.4).
+func (q *QP) handleRequest(p *roce.Packet) {
 	r := &q.resp
 	if r.answers != nil && r.answers.refused {
 		return
 	}
-	verdict := r.receiver.Arrived(r.expected, psnOf(p))
+	verdict := r.receiver.JudgeArrival(r.expected, psnOf(p))
 	switch verdict {
 	case Duplicate:
 		q.counters.DuplicateRequest++
-		q.repeat(p)
+		q.handleRepeated(p)
 		return
 	case Drop:
 		q.counters.OutOfSequence++
@@ -108,62 +108,62 @@ func (q *QP) request(p *roce.Packet) {
 		return
 	}
 	r.nak = 0 // a NAK not sent yet is outdated
-	if r.buffer.empty() {
-		q.perform(p)
+	if r.buffer.isEmpty() {
+		q.performRequest(p)
 		return
 	}
-	if s := r.buffer.find(r.expected); s != nil {
-		r.buffer.remove(s) // there was no receive request for it
+	if s := r.buffer.findPacket(r.expected); s != nil {
+		r.buffer.removePacket(s) // there was no receive request for it
 	}
-	q.perform(p)
-	q.replay()
+	q.performRequest(p)
+	q.replayKept()
 }
 
-// perform executes a packet whose turn has come.
-func (q *QP) perform(p *roce.Packet) {
+// performRequest executes a packet whose turn has come.
+func (q *QP) performRequest(p *roce.Packet) {
 	r := &q.resp
 	switch operation := p.BTH.Opcode.Operation(); {
 	case shapes[operation].kind != none:
 		q.executeData(p, shapes[operation])
 	case r.message != none: // §9.7.4.1
-		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 	case operation == roce.ReadRequest:
-		q.read(p)
+		q.handleRead(p)
 	case operation == roce.CompareSwap || operation == roce.FetchAdd:
-		q.atomic(p, operation)
+		q.handleAtomic(p, operation)
 	default: // §9.7.4.1
-		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 	}
 }
 
 // executeData executes a packet of a SEND or WRITE of a reliable connection.
 func (q *QP) executeData(p *roce.Packet, s shape) {
 	r := &q.resp
-	switch o, f := q.place(p, s); o {
+	switch o, f := q.placePayload(p, s); o {
 	case noReceive:
 		q.counters.OutOfBuffer++
 		r.nak, r.nakPSN = roce.SyndromeRNR|q.attr.MinRNRTimer, r.expected
-		r.receiver.Postponed()
+		r.receiver.OnRNR()
 		return
 	case badRequest:
-		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	case noAccess:
 		if s.imm {
 			q.takeReceive() // it completes with the error
 		}
-		q.deny(r.expected, f)
+		q.denyAccess(r.expected, f)
 		return
 	case tooLong:
 		q.counters.RespLocalLengthError++
-		q.refuse(roce.SyndromeInvalidRequest, cq.LocLenErr, qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.LocLenErr, qp.QPReqErr)
 		return
 	case badList:
 		if f == memory.Gone {
-			q.die()
+			q.endSilently()
 			return
 		}
-		q.refuse(roce.SyndromeRemoteOperation, f.Status(memory.Local), qp.QPReqErr)
+		q.refuseRequest(roce.SyndromeRemoteOperation, f.Status(memory.Local), qp.QPReqErr)
 		return
 	}
 	r.plain, r.expected = r.expected, r.expected.Add(1)
@@ -172,18 +172,18 @@ func (q *QP) executeData(p *roce.Packet, s shape) {
 		r.ackDue = true
 	}
 	if s.last {
-		q.finish(p, s)
+		q.finishMessage(p, s)
 	}
 }
 
-// place checks a packet of a SEND or WRITE and places its payload (§9.7.4.1, §9.8.2). The fault
+// placePayload checks a packet of a SEND or WRITE and places its payload (§9.7.4.1, §9.8.2). The fault
 // says why memory cannot be written.
-func (q *QP) place(p *roce.Packet, s shape) (outcome, memory.Fault) {
-	r, mtu := &q.resp, int(q.mtu())
+func (q *QP) placePayload(p *roce.Packet, s shape) (outcome, memory.Fault) {
+	r, mtu := &q.resp, int(q.pathMTU())
 	switch {
 	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1
 		return badRequest, memory.OK
-	case q.keeps() && !q.follows(p, s): // its headers contradict its place
+	case q.keepsDisordered() && !q.agreesWithPrevious(p, s): // its headers contradict its place
 		return badRequest, memory.OK
 	case !s.last && p.Length != mtu, p.Length > mtu, s.last && !s.first && p.Length == 0: // §9.7.4.1
 		return badRequest, memory.OK
@@ -201,7 +201,7 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 			return noReceive, memory.OK
 		}
 		r.placed = 0
-		q.chunks.begin()
+		q.chunks.beginMessage()
 	}
 	if uint64(r.placed)+uint64(n) > memory.ListLength(r.recv.SGL) {
 		return tooLong, memory.OK
@@ -209,7 +209,7 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		return q.scatterAround(psnOf(p), r.recv.SGL, uint32(at), n, data)
 	}
-	if f := q.put(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.storeBytes(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
 		return badList, f
 	}
 	q.counters.PayloadReceived += uint64(n)
@@ -228,7 +228,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 		if q.attr.Access&memory.RemoteWrite == 0 || into.Length > maxMessage {
 			return badRequest, memory.OK
 		}
-		if f := q.config.Memory.Check(into); f != memory.OK {
+		if f := q.config.Memory.CheckSpan(into); f != memory.OK {
 			return noAccess, f
 		}
 	}
@@ -239,14 +239,14 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 		return noReceive, memory.OK
 	}
 	if s.first {
-		q.chunks.begin()
+		q.chunks.beginMessage()
 	}
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		here := into
 		here.VA, here.Length = at, n
 		return q.storeAround(q.config.Memory, psnOf(p), here, data)
 	}
-	if f := q.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.storeBytes(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
 	}
 	if s.first {
@@ -261,8 +261,8 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	return fine, memory.OK
 }
 
-// follows reports whether the headers of an IRN packet agree with the packets before it.
-func (q *QP) follows(p *roce.Packet, s shape) bool {
+// agreesWithPrevious reports whether the headers of an IRN packet agree with the packets before it.
+func (q *QP) agreesWithPrevious(p *roce.Packet, s shape) bool {
 	r := &q.resp
 	if s.kind == sending {
 		placed := uint32(0)
@@ -274,12 +274,12 @@ func (q *QP) follows(p *roce.Packet, s shape) bool {
 	return s.first || p.RETH == roce.RETH{VA: r.into.VA, RKey: r.into.Key, Length: r.into.Length}
 }
 
-// put stores n received bytes, unless they are stored already.
-func (q *QP) put(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
+// storeBytes stores n received bytes, unless they are stored already.
+func (q *QP) storeBytes(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
 	if q.resp.early {
 		return memory.OK
 	}
-	return q.chunks.put(at, n, data, last, store)
+	return q.chunks.putBytes(at, n, data, last, store)
 }
 
 // takeReceive makes sure that there is a current receive request.
@@ -298,8 +298,8 @@ func (q *QP) takeReceive() bool {
 	return r.taken
 }
 
-// finish ends a message whose last packet has been placed.
-func (q *QP) finish(p *roce.Packet, s shape) {
+// finishMessage ends a message whose last packet has been placed.
+func (q *QP) finishMessage(p *roce.Packet, s shape) {
 	r := &q.resp
 	r.message = none
 	r.msn = (r.msn + 1) & roce.PSNMask
@@ -314,7 +314,7 @@ func (q *QP) finish(p *roce.Packet, s shape) {
 		c.Flags, c.Imm = cq.WithImm, p.ImmDt.Data
 	}
 	if s.invalidate {
-		if f := q.config.Memory.Invalidate(p.IETH.RKey); f != memory.OK {
+		if f := q.config.Memory.InvalidateKey(p.IETH.RKey); f != memory.OK {
 			// The message has arrived, but its key cannot be invalidated: that is an error of this
 			// side alone (§9.9.3, class J).
 			q.receiveError(f.Status(memory.RemoteInvalidate))
@@ -324,16 +324,16 @@ func (q *QP) finish(p *roce.Packet, s shape) {
 		}
 		c.Flags, c.Imm = cq.WithInv, p.IETH.RKey
 	}
-	q.received(c, p.BTH.Solicited)
+	q.completeReceive(c, p.BTH.Solicited)
 }
 
-// received completes the current receive request.
-func (q *QP) received(c cq.Completion, solicited bool) {
+// completeReceive completes the current receive request.
+func (q *QP) completeReceive(c cq.Completion, solicited bool) {
 	r := &q.resp
 	r.taken = false
 	r.received = (r.received + 1) & roce.PSNMask
 	c.ID, c.QP = r.recv.ID, q.config.Number
-	q.config.RecvCQ.Complete(c, solicited)
+	q.config.RecvCQ.CompleteRequest(c, solicited)
 }
 
 // receiveError completes the current receive request with an error.
@@ -345,34 +345,34 @@ func (q *QP) receiveError(s cq.Status) {
 	if s == cq.WRFlushErr {
 		q.counters.RespCQEFlushError++
 	}
-	q.received(cq.Completion{Opcode: cq.Recv, Status: s}, false)
+	q.completeReceive(cq.Completion{Opcode: cq.Recv, Status: s}, false)
 }
 
-// refuse ends a reliable connection because of a request: it sends a NAK for the expected PSN and
+// refuseRequest ends a reliable connection because of a request: it sends a NAK for the expected PSN and
 // goes to the error state. Responses before the NAK are still sent (§9.9.3, class C).
-func (q *QP) refuse(syndrome uint8, s cq.Status, e qp.Event) {
+func (q *QP) refuseRequest(syndrome uint8, s cq.Status, e qp.Event) {
 	q.refuseAt(refusal{q.resp.expected, syndrome, s, e})
 }
 
-// die ends a connection whose program has ended: the peer hears nothing more, as with a destroyed
+// endSilently ends a connection whose program has ended: the peer hears nothing more, as with a destroyed
 // queue pair.
-func (q *QP) die() {
+func (q *QP) endSilently() {
 	q.toError()
 	q.dropReplies()
 }
 
-// deny refuses the request of a PSN because of a memory fault.
-func (q *QP) deny(psn PSN, f memory.Fault) {
+// denyAccess refuses the request of a PSN because of a memory fault.
+func (q *QP) denyAccess(psn PSN, f memory.Fault) {
 	if f == memory.Gone {
-		q.die()
+		q.endSilently()
 		return
 	}
-	q.refuseAt(denial(psn, f))
+	q.refuseAt(refusalFor(psn, f))
 }
 
-// denial returns the refusal for a memory fault. A WRITE with immediate data also ends its receive
+// refusalFor returns the refusal for a memory fault. A WRITE with immediate data also ends its receive
 // request, with a local access error (§11.6.2).
-func denial(psn PSN, f memory.Fault) refusal {
+func refusalFor(psn PSN, f memory.Fault) refusal {
 	if s := f.Status(memory.Remote); s != cq.RemAccessErr {
 		return refusal{psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr}
 	}
@@ -380,7 +380,7 @@ func denial(psn PSN, f memory.Fault) refusal {
 }
 
 func (q *QP) refuseAt(r refusal) {
-	if a := q.resp.answers; a.waiting() {
+	if a := q.resp.answers; a.areUnacknowledged() {
 		a.refuseLater(a.free, r)
 		return
 	}
@@ -392,16 +392,16 @@ func (q *QP) refuseNow(r refusal) {
 		q.counters.RespRemoteAccessErrors++
 	}
 	q.receiveError(r.status)
-	q.event(r.event)
+	q.raiseEvent(r.event)
 	q.toError()
-	q.resp.answers.drop()
+	q.resp.answers.dropResponses()
 	q.resp.nak, q.resp.nakPSN = r.syndrome, r.psn
 }
 
-// foreign handles a packet of a peer that uses the other of RC and IRN. A request is refused in its
+// handleForeign handles a packet of a peer that uses the other of RC and IRN. A request is refused in its
 // own opcodes, so that the peer learns of it at once; a received refusal fails all outstanding
 // requests.
-func (q *QP) foreign(p *roce.Packet) {
+func (q *QP) handleForeign(p *roce.Packet) {
 	q.counters.RecoveryMismatch++
 	operation := p.BTH.Opcode.Operation()
 	switch {
@@ -410,7 +410,7 @@ func (q *QP) foreign(p *roce.Packet) {
 		q.refuseNow(refusal{psnOf(p), roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr})
 	case q.state >= qp.RTS && q.req.una != q.req.next && operation == roce.Ack && p.AETH.Syndrome == roce.SyndromeInvalidRequest:
 		q.counters.ReqRemoteInvalidRequest++
-		q.fail(cq.RemInvReqErr)
+		q.failOldest(cq.RemInvReqErr)
 	}
 }
 
@@ -428,7 +428,7 @@ func (q *QP) PostRecv(wr *qp.RecvWR) error {
 	if err := memory.CheckCount(wr.SGL, q.config.MaxSGE); err != nil {
 		return err
 	}
-	w := q.receives.Extend()
+	w := q.receives.PushReused()
 	w.ID, w.SGL = wr.ID, append(w.SGL[:0], wr.SGL...)
 	if q.state == qp.Err {
 		q.flushReceives()
@@ -442,7 +442,7 @@ func (q *QP) flushReceives() {
 		q.counters.RespCQEError++
 		q.counters.RespCQEFlushError++
 		w := q.receives.First()
-		q.config.RecvCQ.Complete(cq.Completion{ID: w.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: q.config.Number}, false)
+		q.config.RecvCQ.CompleteRequest(cq.Completion{ID: w.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: q.config.Number}, false)
 		q.receives.DropFirst()
 	}
 }

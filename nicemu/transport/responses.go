@@ -28,45 +28,47 @@ type responseReceiver struct {
 	barred   bool   // there was one
 }
 
-// answers returns the number of packets in the response to a work request.
-func (b *responseReceiver) answers(w *sendWQE) uint32 {
-	if !w.Op.fetches() {
+// responsePackets returns the number of packets in the response to a work request.
+func (b *responseReceiver) responsePackets(w *sendWQE) uint32 {
+	if !w.Op.fetchesData() {
 		return 0
 	}
 	return max(1, uint32((uint64(w.length)+1<<b.mtuShift-1)>>b.mtuShift))
 }
 
-// number assigns a work request the PSNs of its response, or the number of the receive request that
+// numberResponse assigns a work request the PSNs of its response, or the number of the receive request that
 // it takes.
-func (b *responseReceiver) number(w *sendWQE) {
+func (b *responseReceiver) numberResponse(w *sendWQE) {
 	w.answer, w.receive = b.free, b.receives
-	b.free = b.free.Add(b.answers(w))
-	if w.Op.send() || w.Op == WriteImm {
+	b.free = b.free.Add(b.responsePackets(w))
+	if w.Op.isSend() || w.Op == WriteImm {
 		b.receives = (b.receives + 1) & roce.PSNMask
 	}
 }
 
-// due reports whether there is an acknowledgement to send.
-func (b *responseReceiver) due() bool { return b != nil && (b.ack || b.buffer.owed.Len() > 0) }
+// ackIsDue reports whether there is an acknowledgement to send.
+func (b *responseReceiver) ackIsDue() bool {
+	return b != nil && (b.ack || b.buffer.unsentNACKs.Len() > 0)
+}
 
-// clear drops the expected responses.
-func (b *responseReceiver) clear() {
+// clearExpected drops the expected responses.
+func (b *responseReceiver) clearExpected() {
 	b.expected = b.free
 	b.near, b.passed, b.ack = 0, 0, false
-	b.buffer.clear()
+	b.buffer.clearPackets()
 }
 
-// whole reports whether the whole response to a work request has arrived.
-func (b *responseReceiver) whole(w *sendWQE) bool {
-	return !w.Op.fetches() || !b.expected.Before(w.answer.Add(b.answers(w)))
+// isWhole reports whether the whole response to a work request has arrived.
+func (b *responseReceiver) isWhole(w *sendWQE) bool {
+	return !w.Op.fetchesData() || !b.expected.Before(w.answer.Add(b.responsePackets(w)))
 }
 
-// find returns the work request that a PSN of a response belongs to, and its place in the queue.
+// findRequest returns the work request that a PSN of a response belongs to, and its place in the queue.
 // The PSN is before free, and not before the oldest one's.
-func (r *requester) find(psn PSN) (*sendWQE, int) {
+func (r *requester) findRequest(psn PSN) (*sendWQE, int) {
 	b := r.responses
 	if b.near < r.numbered {
-		if w := r.queue.At(b.near); psn.From(w.answer) < b.answers(w) {
+		if w := r.queue.At(b.near); psn.From(w.answer) < b.responsePackets(w) {
 			return w, b.near
 		}
 	}
@@ -91,7 +93,7 @@ func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 	if q.state < qp.RTS {
 		return
 	}
-	verdict := b.receiver.Arrived(b.expected, psn)
+	verdict := b.receiver.JudgeArrival(b.expected, psn)
 	if verdict == Duplicate {
 		b.ack = true
 		return
@@ -99,32 +101,32 @@ func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 	if psn.From(b.expected) >= b.free.From(b.expected) {
 		return // not requested
 	}
-	w, i := r.find(psn)
+	w, i := r.findRequest(psn)
 	if w.fault != cq.Success {
 		return
 	}
 	r.moved = now
 	switch verdict {
 	case Accept:
-		if s := b.buffer.find(psn); s != nil {
-			b.buffer.remove(s) // it was kept, and has arrived again
+		if s := b.buffer.findPacket(psn); s != nil {
+			b.buffer.removePacket(s) // it was kept, and has arrived again
 		}
-		if !q.bring(w, psn, p) {
+		if !q.placeResponse(w, psn, p) {
 			return
 		}
 		b.ack = true
 		b.expected = psn.Add(1)
-		if !b.buffer.empty() {
-			q.bringKept()
+		if !b.buffer.isEmpty() {
+			q.placeKept()
 		}
 	case Keep, Hold:
 		q.counters.OutOfSequence++
-		if b.buffer.find(psn) == nil {
+		if b.buffer.findPacket(psn) == nil {
 			hold := verdict == Hold || q.chunks != nil || q.overlapsOlder(w, i)
-			if !hold && !q.bring(w, psn, p) {
+			if !hold && !q.placeResponse(w, psn, p) {
 				return
 			}
-			b.buffer.add(b.expected, p, !hold, memory.Place{})
+			b.buffer.addPacket(b.expected, p, !hold, memory.Place{})
 		}
 		b.buffer.queueNACK(psn)
 	default:
@@ -132,11 +134,11 @@ func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 		return
 	}
 	// A response means that the request and all earlier ones have been executed.
-	was, flying := r.una, r.inFlight
+	was, inFlight := r.una, r.inFlight
 	switch {
-	case w.first.From(was) < r.window().Len():
-		q.advance(w.first.Add(1))
-	case b.whole(r.queue.First()):
+	case w.first.From(was) < r.psnWindow().Len():
+		q.advanceWindow(w.first.Add(1))
+	case b.isWhole(r.queue.First()):
 		q.completeWhole()
 	default:
 		return
@@ -144,46 +146,46 @@ func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 	switch {
 	case q.state == qp.Err:
 	case r.una != was:
-		q.progress(now, p, was, flying)
+		q.restartTimer(now, p, was, inFlight)
 	default:
 		q.completeLocal()
 	}
 }
 
-// bringKept handles the kept responses whose turn has come.
-func (q *QP) bringKept() {
+// placeKept handles the kept responses whose turn has come.
+func (q *QP) placeKept() {
 	b := q.req.responses
 	for {
-		s := b.buffer.find(b.expected)
+		s := b.buffer.findPacket(b.expected)
 		if s == nil {
 			break
 		}
 		if !s.placed {
-			w, _ := q.req.find(s.psn)
-			if w.fault != cq.Success || !q.bring(w, s.psn, b.buffer.restore(s)) {
+			w, _ := q.req.findRequest(s.psn)
+			if w.fault != cq.Success || !q.placeResponse(w, s.psn, b.buffer.restorePacket(s)) {
 				return
 			}
 		}
-		b.buffer.remove(s)
+		b.buffer.removePacket(s)
 		b.expected = b.expected.Add(1)
 	}
-	b.buffer.settled(b.expected)
+	b.buffer.dropOldNACKs(b.expected)
 }
 
-// bring places the data of a response packet. It returns false if the work request has failed, or
+// placeResponse places the data of a response packet. It returns false if the work request has failed, or
 // will in its turn.
-func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
-	k, n := psn.From(w.answer), q.req.responses.answers(w)
-	last, at := k == n-1, position(k, n)
+func (q *QP) placeResponse(w *sendWQE, psn PSN, p *roce.Packet) bool {
+	k, n := psn.From(w.answer), q.req.responses.responsePackets(w)
+	last, at := k == n-1, positionOf(k, n)
 	operation := p.BTH.Opcode.Operation()
 	var offset uint32
 	data, ok := p.Payload, false
 	if w.Op == Read {
-		offset, n = k<<q.mtuShift, q.piece(w.length, k)
+		offset, n = k<<q.mtuShift, q.pieceLen(w.length, k)
 		ok = operation == readResponses[at] && p.Length == int(n)
 	} else {
 		ok = operation == roce.AtomicAck
-		binary.LittleEndian.PutUint64(q.req.old[:], p.Further().AtomicAck.Original)
+		binary.LittleEndian.PutUint64(q.req.old[:], p.FurtherHeaders().AtomicAck.Original)
 		n, data = atomicLen, q.req.old[:]
 	}
 	if !ok {
@@ -194,7 +196,7 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 		q.chunks.beginRead()
 	}
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
-		return q.config.Memory.Scatter(w.SGL, uint32(at), n, data)
+		return q.config.Memory.ScatterBytes(w.SGL, uint32(at), n, data)
 	}
 	if f := q.chunks.putRead(uint64(offset), n, data, last, store); f != memory.OK {
 		q.failInTurn(w, f.Status(memory.Local))
@@ -211,14 +213,14 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 func (q *QP) advancePast(upto PSN) {
 	r := &q.req
 	b := r.responses
-	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.At(b.passed).Op.local()) {
+	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.At(b.passed).Op.isLocal()) {
 		w := r.queue.At(b.passed)
 		k, end := r.una.From(w.first), w.packets
 		if n := upto.From(w.first); n < end {
 			end = n
 		}
 		r.una = w.first.Add(end)
-		if !w.Op.fetches() && !w.Op.local() {
+		if !w.Op.fetchesData() && !w.Op.isLocal() {
 			r.inFlight -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
 		}
 		if end == w.packets {
@@ -228,9 +230,9 @@ func (q *QP) advancePast(upto PSN) {
 	}
 }
 
-// late handles a refusal of a READ that was acknowledged and whose memory has since gone, and of a
+// handleLateRefusal handles a refusal of a READ that was acknowledged and whose memory has since gone, and of a
 // request after a response that will no longer arrive.
-func (q *QP) late(psn PSN, p *roce.Packet) bool {
+func (q *QP) handleLateRefusal(psn PSN, p *roce.Packet) bool {
 	r := &q.req
 	syndrome := p.AETH.Syndrome
 	if q.state < qp.RTS || r.responses.passed == 0 || syndrome&roce.SyndromeKind != roce.SyndromeSequence || syndrome == roce.SyndromeSequence {
@@ -238,10 +240,10 @@ func (q *QP) late(psn PSN, p *roce.Packet) bool {
 	}
 	switch w := r.queue.First(); {
 	case w.first == psn && w.Op == Read:
-		q.negative(0, syndrome)
+		q.handleNAK(0, syndrome)
 		return true
-	case psn.From(r.una) < r.window().Len():
-		q.fail(cq.RetryExcErr)
+	case psn.From(r.una) < r.psnWindow().Len():
+		q.failOldest(cq.RetryExcErr)
 		return true
 	}
 	return false
@@ -261,10 +263,10 @@ func (q *QP) completeWhole() {
 	r := &q.req
 	for b := r.responses; b.passed > 0 && q.state != qp.Err; {
 		w := r.queue.First()
-		if w.fault != cq.Success || !b.whole(w) {
+		if w.fault != cq.Success || !b.isWhole(w) {
 			return
 		}
-		q.complete(cq.Success)
+		q.completeOldest(cq.Success)
 	}
 }
 
@@ -272,19 +274,19 @@ func (q *QP) completeWhole() {
 // one, which has not received everything, writes too.
 func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
 	r := &q.req
-	if q.overlap(w.SGL, nil) {
+	if q.listsOverlap(w.SGL, nil) {
 		return true
 	}
 	for j := range i {
-		if o := r.queue.At(j); o.Op.fetches() && !r.responses.whole(o) && q.overlap(w.SGL, o.SGL) {
+		if o := r.queue.At(j); o.Op.fetchesData() && !r.responses.isWhole(o) && q.listsOverlap(w.SGL, o.SGL) {
 			return true
 		}
 	}
 	return false
 }
 
-// overlap reports whether two lists have bytes in common; for one list, whether its elements do.
-func (q *QP) overlap(a, b []memory.SGE) bool {
+// listsOverlap reports whether two lists have bytes in common; for one list, whether its elements do.
+func (q *QP) listsOverlap(a, b []memory.SGE) bool {
 	for i := range a {
 		others := b
 		if b == nil {
@@ -305,7 +307,7 @@ func (q *QP) sameMemory(a, b *memory.SGE) bool {
 		return false
 	}
 	at := func(e *memory.SGE) (memory.Place, memory.Fault) {
-		return q.config.Memory.Place(memory.Span{Key: e.LKey, VA: e.VA, Length: e.Length, Access: memory.LocalWrite})
+		return q.config.Memory.PlaceOf(memory.Span{Key: e.LKey, VA: e.VA, Length: e.Length, Access: memory.LocalWrite})
 	}
 	x, f := at(a)
 	y, g := at(b)
@@ -316,25 +318,25 @@ func (q *QP) sameMemory(a, b *memory.SGE) bool {
 // else of all received in order.
 func (q *QP) acknowledgeRead(p *roce.Packet) {
 	b := q.req.responses
-	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.ReadAck), uint32(b.expected)
+	p.BTH.Opcode, p.BTH.PSN = q.wire.WithOperation(roce.ReadAck), uint32(b.expected)
 	p.Selective.PSN = uint32(b.expected.Add(roce.PSNMask))
-	if b.buffer.owed.Len() > 0 {
-		p.Selective.PSN = uint32(*b.buffer.owed.First())
-		b.buffer.owed.DropFirst()
+	if b.buffer.unsentNACKs.Len() > 0 {
+		p.Selective.PSN = uint32(*b.buffer.unsentNACKs.First())
+		b.buffer.unsentNACKs.DropFirst()
 	}
 	b.ack = false // it also acknowledges data received in order
 }
 
-// readPatience returns when a requester gives up waiting for responses alone, whose timer the
+// readDeadline returns when a requester gives up waiting for responses alone, whose timer the
 // responder has.
-func (q *QP) readPatience() units.Time {
+func (q *QP) readDeadline() units.Time {
 	r := &q.req
 	if r.responses == nil || r.responses.passed == 0 || r.una != r.next {
 		return units.Never
 	}
-	patience := r.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout))
-	if patience == units.Never {
+	timeout := r.sender.RetryTime(q.attr.RetryCount, AckTimeout(q.attr.Timeout))
+	if timeout == units.Never {
 		return units.Never
 	}
-	return r.moved + patience
+	return r.moved + timeout
 }

@@ -9,39 +9,39 @@ import (
 )
 
 // Memory is the memory of a host as a queue pair may see it: a memory.View. Each method checks its
-// access (§9.7.4.1.5, §10.6). Where only lengths are modelled, Load and Gather return dst
-// unchanged, and Store and Scatter get no data.
+// access (§9.7.4.1.5, §10.6). Where only lengths are modelled, Load and GatherBytes return dst
+// unchanged, and Store and ScatterBytes get no data.
 type Memory interface {
-	// Check checks whether the span may be accessed.
-	Check(s memory.Span) memory.Fault
-	// Place returns the location of the span's bytes, whatever key leads there.
-	Place(s memory.Span) (memory.Place, memory.Fault)
-	// Load appends the span's bytes to dst.
-	Load(s memory.Span, dst []byte) ([]byte, memory.Fault)
-	// Store writes data, which is as long as the span.
-	Store(s memory.Span, data []byte) memory.Fault
-	// Gather appends n bytes of a list, from offset on, to dst.
-	Gather(list []memory.SGE, offset, n uint32, dst []byte) ([]byte, memory.Fault)
-	// Scatter writes n bytes to a list from offset on.
-	Scatter(list []memory.SGE, offset, n uint32, data []byte) memory.Fault
+	// CheckSpan checks whether the span may be accessed.
+	CheckSpan(s memory.Span) memory.Fault
+	// PlaceOf returns the location of the span's bytes, whatever key leads there.
+	PlaceOf(s memory.Span) (memory.Place, memory.Fault)
+	// LoadSpan appends the span's bytes to dst.
+	LoadSpan(s memory.Span, dst []byte) ([]byte, memory.Fault)
+	// StoreSpan writes data, which is as long as the span.
+	StoreSpan(s memory.Span, data []byte) memory.Fault
+	// GatherBytes appends n bytes of a list, from offset on, to dst.
+	GatherBytes(list []memory.SGE, offset, n uint32, dst []byte) ([]byte, memory.Fault)
+	// ScatterBytes writes n bytes to a list from offset on.
+	ScatterBytes(list []memory.SGE, offset, n uint32, data []byte) memory.Fault
 	// CompareSwap writes swap to the 8 bytes of the span if they equal compare, and returns the old
 	// value.
 	CompareSwap(s memory.Span, compare, swap uint64) (old uint64, f memory.Fault)
 	// FetchAdd adds to the 8 bytes of the span, and returns the old value.
 	FetchAdd(s memory.Span, add uint64) (old uint64, f memory.Fault)
-	// Bind binds a memory window, and returns its new key.
-	Bind(b memory.Binding) (key uint32, f memory.Fault)
-	// Invalidate revokes a remote key.
-	Invalidate(key uint32) memory.Fault
+	// BindWindow binds a memory window, and returns its new key.
+	BindWindow(b memory.Binding) (key uint32, f memory.Fault)
+	// InvalidateKey revokes a remote key.
+	InvalidateKey(key uint32) memory.Fault
 }
 
 // CQ takes completions: a completion queue. Its owner handles a full queue: with an asynchronous
 // event, and the error state for its queue pairs. Complete is called while the queue pair handles
 // an input, so it must not call the queue pair's methods.
 type CQ interface {
-	// Complete adds a completion. solicited is the Solicited Event bit of the
+	// CompleteRequest adds a completion. solicited is the Solicited Event bit of the
 	// message that a receive completes.
-	Complete(c cq.Completion, solicited bool)
+	CompleteRequest(c cq.Completion, solicited bool)
 }
 
 // Receives is the source of a queue pair's receive requests instead of its own queue: a qp.SRQ.
@@ -58,12 +58,12 @@ type Events interface {
 
 // Feedback gets the inputs of a congestion control.
 type Feedback interface {
-	// Sent is called for each packet that Next makes and that has payload, or requests some.
-	Sent(now units.Time, s Sent)
-	// Acked is called when the oldest outstanding PSN moves up.
-	Acked(now units.Time, a Acked)
-	// Lost is called when packets are considered lost and will be sent again.
-	Lost(now units.Time, l Lost)
+	// OnSent is called for each packet that Next makes and that has payload, or requests some.
+	OnSent(now units.Time, s Sent)
+	// OnAcked is called when the oldest outstanding PSN moves up.
+	OnAcked(now units.Time, a Acked)
+	// OnLost is called when packets are considered lost and will be sent again.
+	OnLost(now units.Time, l Lost)
 }
 
 // Sent is a packet that was sent.
@@ -76,10 +76,10 @@ type Sent struct {
 
 // Acked describes an acknowledgement or another response.
 type Acked struct {
-	PSN     PSN         // acknowledged up to here
-	Packets uint32      // PSNs newly acknowledged
-	Payload units.Bytes // of SENDs and WRITEs newly acknowledged
-	Flying  units.Bytes // of those still sent and not acknowledged
+	PSN      PSN         // acknowledged up to here
+	Packets  uint32      // PSNs newly acknowledged
+	Payload  units.Bytes // of SENDs and WRITEs newly acknowledged
+	InFlight units.Bytes // of those still sent and not acknowledged
 	// RTT is the time since PSN, or the READ it belongs to, was sent; 0 if there is no sample,
 	// because it was sent twice.
 	RTT    units.Time

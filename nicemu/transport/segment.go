@@ -21,8 +21,8 @@ var operations = [...][4]roce.Opcode{
 	FetchAdd:       {roce.FetchAdd, roce.FetchAdd, roce.FetchAdd, roce.FetchAdd},
 }
 
-// position returns the index of the k-th of n packets in a row of operations.
-func position(k, n uint32) int {
+// positionOf returns the index of the k-th of n packets in a row of operations.
+func positionOf(k, n uint32) int {
 	switch {
 	case n == 1:
 		return 3
@@ -34,37 +34,37 @@ func position(k, n uint32) int {
 	return 1
 }
 
-func (q *QP) opcode(w *sendWQE, k uint32) roce.Opcode {
-	return q.wire.With(operations[w.Op][position(k, w.packets)])
+func (q *QP) opcodeOf(w *sendWQE, k uint32) roce.Opcode {
+	return q.wire.WithOperation(operations[w.Op][positionOf(k, w.packets)])
 }
 
 // requestBytes returns the length of the request packet of a PSN.
 func (q *QP) requestBytes(w *sendWQE, psn PSN) units.Bytes {
 	k := psn.From(w.first)
 	n := uint32(0)
-	if !w.Op.fetches() {
-		n = q.piece(w.length, k)
+	if !w.Op.fetchesData() {
+		n = q.pieceLen(w.length, k)
 	}
-	return units.Bytes(q.opcode(w, k).PacketLen(int(n)))
+	return units.Bytes(q.opcodeOf(w, k).PacketLen(int(n)))
 }
 
-// payload returns the payload length of the request packet of a PSN.
-func (q *QP) payload(w *sendWQE, psn PSN) units.Bytes {
-	if w.Op.fetches() {
+// payloadLen returns the payload length of the request packet of a PSN.
+func (q *QP) payloadLen(w *sendWQE, psn PSN) units.Bytes {
+	if w.Op.fetchesData() {
 		return 0
 	}
-	return units.Bytes(q.piece(w.length, psn.From(w.first)))
+	return units.Bytes(q.pieceLen(w.length, psn.From(w.first)))
 }
 
-// segment makes the request packet of a PSN, which is the k-th of its message. A READ that is sent
+// makeSegment makes the request packet of a PSN, which is the k-th of its message. A READ that is sent
 // again asks for the missing part. The fault says why the payload cannot be read.
-func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
+func (q *QP) makeSegment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	k := psn.From(w.first)
 	last := k == w.packets-1
-	p.BTH.Opcode = q.opcode(w, k)
+	p.BTH.Opcode = q.opcodeOf(w, k)
 	p.BTH.PSN = uint32(psn)
-	p.BTH.AckReq = q.asks(w, psn, last)
-	if w.Op.fetches() {
+	p.BTH.AckReq = q.asksForAck(w, psn, last)
+	if w.Op.fetchesData() {
 		q.buildRequest(w, k, p)
 		p.Selective.PSN = uint32(w.answer)
 		return memory.OK
@@ -78,15 +78,15 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 			p.IETH.RKey = w.RKey
 		}
 	}
-	offset, n := k<<q.mtuShift, q.piece(w.length, k)
+	offset, n := k<<q.mtuShift, q.pieceLen(w.length, k)
 	switch {
-	case q.keeps():
+	case q.keepsDisordered():
 		q.locateForPeer(w, k, p)
-	case k == 0 && w.Op.write():
+	case k == 0 && w.Op.isWrite():
 		p.RETH = roce.RETH{VA: w.RemoteVA, RKey: w.RKey, Length: w.length}
 	}
 	if q.config.Service == roce.UD {
-		q.address(w, p)
+		q.fillDestination(w, p)
 	}
 	p.Length = int(n)
 	if len(w.Inline) > 0 {
@@ -94,9 +94,9 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 		return memory.OK
 	}
 	load := func(offset, n uint32, dst []byte) ([]byte, memory.Fault) {
-		return q.config.Memory.Gather(w.SGL, offset, n, dst)
+		return q.config.Memory.GatherBytes(w.SGL, offset, n, dst)
 	}
-	p.Payload, f = q.chunks.send(p.Payload, w.first, w.length, offset, n, load)
+	p.Payload, f = q.chunks.appendSend(p.Payload, w.first, w.length, offset, n, load)
 	return f
 }
 
@@ -104,7 +104,7 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 // else has arrived. Packets after a message with invalidate wait for it there, since its key may be
 // theirs, and so do those after an atomic, which must find older data.
 func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
-	if w.Op.write() {
+	if w.Op.isWrite() {
 		offset := k << q.mtuShift
 		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(offset), RKey: w.RKey, Length: w.length - offset}
 	} else {
@@ -121,16 +121,16 @@ func (q *QP) buildRequest(w *sendWQE, k uint32, p *roce.Packet) {
 		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(done), RKey: w.RKey, Length: w.length - done}
 		return
 	}
-	p.Further().Atomic = roce.AtomicETH{VA: w.RemoteVA, RKey: w.RKey, Swap: w.Swap, Compare: w.Compare}
+	p.FurtherHeaders().Atomic = roce.AtomicETH{VA: w.RemoteVA, RKey: w.RKey, Swap: w.Swap, Compare: w.Compare}
 }
 
-// asks reports whether a packet asks for an acknowledgement: the end of a message does, and so do
+// asksForAck reports whether a packet asks for an acknowledgement: the end of a message does, and so do
 // packets at regular distances (§9.7.3). rdma_rxe sets AckReq in packets of UC and UD too, where it
 // means nothing. With IRN all packets do.
-func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
+func (q *QP) asksForAck(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false
 	}
 	every := q.config.AskEvery
-	return last || q.keeps() || w.Op.fetches() || every > 0 && int(psn)%every == 0
+	return last || q.keepsDisordered() || w.Op.fetchesData() || every > 0 && int(psn)%every == 0
 }

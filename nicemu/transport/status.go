@@ -7,7 +7,7 @@ type Status struct {
 	// Of the requester.
 	Window      Window      // sent and not acknowledged; empty for UC and UD
 	Posted      int         // work requests that are posted and not completed
-	Flying      units.Bytes // payload of SENDs and WRITEs in the window
+	InFlight    units.Bytes // payload of SENDs and WRITEs in the window
 	Fetching    int         // READs and atomics under way
 	Retries     uint8       // left until a timeout or a NAK fails
 	RNRRetries  uint8       // left until an RNR NAK fails; ignored if the limit is 7
@@ -33,8 +33,8 @@ type Bitmaps struct {
 // Bytes returns the size of all of them.
 func (b Bitmaps) Bytes() int { return b.Count * b.Bits / 8 }
 
-// bitmaps returns the bitmaps of a loss recovery that has some.
-func (q *QP) bitmaps() (b Bitmaps) {
+// recoveryBitmaps returns the bitmaps of a loss recovery that has some.
+func (q *QP) recoveryBitmaps() (b Bitmaps) {
 	r, ok := q.req.sender.(interface{ Bitmaps() (count, bits int) })
 	if !ok {
 		return b
@@ -44,12 +44,12 @@ func (q *QP) bitmaps() (b Bitmaps) {
 	return b
 }
 
-// Busy reports whether the queue pair has work requests that are not completed, or READs and
+// IsBusy reports whether the queue pair has work requests that are not completed, or READs and
 // atomics to respond to.
-func (q *QP) Busy() bool { return q.req.queue.Len() > 0 || q.resp.replies > 0 }
+func (q *QP) IsBusy() bool { return q.req.queue.Len() > 0 || q.resp.replies > 0 }
 
-// Queued returns the payload of the work requests of the send queue that are not completed.
-func (q *QP) Queued() (n units.Bytes) {
+// QueuedBytes returns the payload of the work requests of the send queue that are not completed.
+func (q *QP) QueuedBytes() (n units.Bytes) {
 	for i := range q.req.queue.Len() {
 		n += units.Bytes(q.req.queue.At(i).length)
 	}
@@ -60,9 +60,9 @@ func (q *QP) Queued() (n units.Bytes) {
 func (q *QP) Status() Status {
 	r := &q.req
 	return Status{
-		Window: r.window(), Posted: r.queue.Len(), Flying: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
+		Window: r.psnWindow(), Posted: r.queue.Len(), InFlight: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
 		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
 		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.Len(), Replying: q.resp.replies,
-		Bitmaps: q.bitmaps(),
+		Bitmaps: q.recoveryBitmaps(),
 	}
 }

@@ -16,28 +16,28 @@ type stream struct {
 	stamps      stamps
 }
 
-func (s *stream) window() Window { return Window{s.una, s.next} }
+func (s *stream) psnWindow() Window { return Window{s.una, s.next} }
 
-// waits reports whether an answer was requested for an outstanding packet.
-func (s *stream) waits() bool {
+// awaitsAnswer reports whether an answer was requested for an outstanding packet.
+func (s *stream) awaitsAnswer() bool {
 	n := s.requestedTo.From(s.una)
-	return n > 0 && n <= s.window().Len()
+	return n > 0 && n <= s.psnWindow().Len()
 }
 
-// start starts the timer, or stops it if nothing is outstanding.
-func (s *stream) start(now units.Time) {
+// restartTimer starts the timer, or stops it if nothing is outstanding.
+func (s *stream) restartTimer(now units.Time) {
 	s.ackSince = units.Never
 	if s.una != s.next {
 		s.ackSince = now
 	}
 }
 
-// deadline returns when the timer expires, given the local ACK timeout.
-func (s *stream) deadline(local units.Time) units.Time {
+// timerDeadline returns when the timer expires, given the local ACK timeout.
+func (s *stream) timerDeadline(local units.Time) units.Time {
 	if s.ackSince == units.Never {
 		return units.Never
 	}
-	t := s.sender.Timeout(s.window(), local)
+	t := s.sender.ExpiryTime(s.psnWindow(), local)
 	if t == units.Never {
 		return units.Never
 	}

@@ -36,13 +36,13 @@ func format(p *roce.Packet) string {
 	case roce.WriteFirst, roce.WriteOnly, roce.WriteOnlyImm, roce.ReadRequest:
 		fmt.Fprintf(&b, " va=%#x rkey=%#x dma=%d", p.RETH.VA, p.RETH.RKey, p.RETH.Length)
 	case roce.CompareSwap:
-		fmt.Fprintf(&b, " va=%#x rkey=%#x compare=%d swap=%d", p.Further().Atomic.VA, p.Further().Atomic.RKey, p.Further().Atomic.Compare, p.Further().Atomic.Swap)
+		fmt.Fprintf(&b, " va=%#x rkey=%#x compare=%d swap=%d", p.FurtherHeaders().Atomic.VA, p.FurtherHeaders().Atomic.RKey, p.FurtherHeaders().Atomic.Compare, p.FurtherHeaders().Atomic.Swap)
 	case roce.FetchAdd:
-		fmt.Fprintf(&b, " va=%#x rkey=%#x swap=%d", p.Further().Atomic.VA, p.Further().Atomic.RKey, p.Further().Atomic.Swap)
+		fmt.Fprintf(&b, " va=%#x rkey=%#x swap=%d", p.FurtherHeaders().Atomic.VA, p.FurtherHeaders().Atomic.RKey, p.FurtherHeaders().Atomic.Swap)
 	case roce.Ack, roce.ReadFirst, roce.ReadLast, roce.ReadOnly:
 		fmt.Fprintf(&b, " msn=%d", p.AETH.MSN)
 	case roce.AtomicAck:
-		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.Further().AtomicAck.Original)
+		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.FurtherHeaders().AtomicAck.Original)
 	}
 	switch s := shapes[op]; {
 	case s.imm:
@@ -51,7 +51,7 @@ func format(p *roce.Packet) string {
 		fmt.Fprintf(&b, " inv=%#x", p.IETH.RKey)
 	}
 	if p.BTH.Opcode.Service() == roce.UD {
-		fmt.Fprintf(&b, " to=%d qkey=%#x from=%d", p.BTH.DestQP, p.Further().DETH.QKey, p.Further().DETH.SourceQP)
+		fmt.Fprintf(&b, " to=%d qkey=%#x from=%d", p.BTH.DestQP, p.FurtherHeaders().DETH.QKey, p.FurtherHeaders().DETH.SourceQP)
 	}
 	if shapes[op].kind != none || op >= roce.ReadFirst && op <= roce.ReadOnly {
 		fmt.Fprintf(&b, " len=%d", p.Length)
@@ -102,14 +102,14 @@ func parse(service roce.Service, line string) (roce.Packet, error) {
 		return p, fmt.Errorf("no operation %q", f.name)
 	}
 	p.BTH = roce.BTH{
-		Opcode: service.With(roce.Opcode(op)), PSN: uint32(f.number("psn")), DestQP: 1,
+		Opcode: service.WithOperation(roce.Opcode(op)), PSN: uint32(f.number("psn")), DestQP: 1,
 		Solicited: f.flag("solicited"), AckReq: f.flag("ackreq"),
 	}
 	p.RETH = roce.RETH{VA: f.number("va"), RKey: uint32(f.number("rkey")), Length: uint32(f.number("dma"))}
-	p.Further().Atomic = roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, Swap: f.number("swap"), Compare: f.number("compare")}
+	p.FurtherHeaders().Atomic = roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, Swap: f.number("swap"), Compare: f.number("compare")}
 	p.AETH.MSN = uint32(f.number("msn"))
-	p.Further().DETH = roce.DETH{QKey: uint32(f.number("qkey")), SourceQP: uint32(f.number("from"))}
-	p.Further().AtomicAck.Original = f.number("old")
+	p.FurtherHeaders().DETH = roce.DETH{QKey: uint32(f.number("qkey")), SourceQP: uint32(f.number("from"))}
+	p.FurtherHeaders().AtomicAck.Original = f.number("old")
 	p.ImmDt.Data, p.IETH.RKey = uint32(f.number("imm")), uint32(f.number("inv"))
 	p.Length, p.Truncated = int(f.number("len")), f.flag("truncated")
 	return p, f.rest()

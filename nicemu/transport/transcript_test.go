@@ -62,7 +62,7 @@ type side struct {
 	name string
 }
 
-func (s side) Complete(c cq.Completion, solicited bool) {
+func (s side) CompleteRequest(c cq.Completion, solicited bool) {
 	text := ""
 	if c.Status == cq.Success {
 		if c.ByteLen > 0 || c.Opcode >= cq.Recv {
@@ -86,15 +86,15 @@ func (s side) Complete(c cq.Completion, solicited bool) {
 
 func (d *desk) Event(_ uint32, e qp.Event) { d.printf("%v", e) }
 
-func (d *desk) Sent(now units.Time, s Sent) {
+func (d *desk) OnSent(now units.Time, s Sent) {
 	d.printf("sent at=%v %+v", now, s)
 }
 
-func (d *desk) Lost(now units.Time, l Lost) {
+func (d *desk) OnLost(now units.Time, l Lost) {
 	d.printf("lost at=%v %+v", now, l)
 }
 
-func (d *desk) Acked(now units.Time, a Acked) {
+func (d *desk) OnAcked(now units.Time, a Acked) {
 	a.Packet = nil // a place in memory
 	d.printf("acked at=%v %+v", now, a)
 }
@@ -174,12 +174,12 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 		}
 		delete(args.values, "t")
 		for end := d.now + t; ; {
-			if d.qp.Deadline() > end {
+			if d.qp.NextExpiry() > end {
 				d.now = end
 				break
 			}
-			d.now = d.qp.Deadline()
-			d.qp.Expire(d.now)
+			d.now = d.qp.NextExpiry()
+			d.qp.DoDueWork(d.now)
 			d.printf("expired at=%v", d.now)
 		}
 	case "modify":
@@ -194,16 +194,16 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 		d.printf("%v", d.qp.State())
 	case "counters":
 		c := d.qp.Counters()
-		c.Each(func(name string, n uint64) {
+		c.EachCounter(func(name string, n uint64) {
 			if n > 0 {
 				d.printf("%s %d", name, n)
 			}
 		})
 	case "timer":
-		if d.qp.Deadline() == units.Never {
+		if d.qp.NextExpiry() == units.Never {
 			d.printf("never")
 		} else {
-			d.printf("in %v", d.qp.Deadline()-d.now)
+			d.printf("in %v", d.qp.NextExpiry()-d.now)
 		}
 	case "offer":
 		o := d.qp.Offer()
@@ -307,7 +307,7 @@ func (d *desk) input(command string, f *fields, line string) error {
 			}
 		}
 		n := f.or("len", 0)
-		if wr.Op.atomic() {
+		if wr.Op.isAtomic() {
 			n = 8
 		}
 		switch {

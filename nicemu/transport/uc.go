@@ -5,10 +5,10 @@ import (
 	"github.com/weftlab/weft/wire/roce"
 )
 
-// unreliable handles a packet of an unreliable connection (§9.8.2). After a gap the rest of the
+// handleUC handles a packet of an unreliable connection (§9.8.2). After a gap the rest of the
 // message is dropped silently, and the next message goes to the same receive request. A message
 // that cannot be received, or does not fit, is dropped in the same way.
-func (q *QP) unreliable(p *roce.Packet) {
+func (q *QP) handleUC(p *roce.Packet) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]
 	if s.kind == none || s.invalidate {
@@ -25,10 +25,10 @@ func (q *QP) unreliable(p *roce.Packet) {
 	if r.skipping {
 		return
 	}
-	switch o, f := q.place(p, s); o {
+	switch o, f := q.placePayload(p, s); o {
 	case fine:
 		if s.last {
-			q.finish(p, s)
+			q.finishMessage(p, s)
 		}
 		return
 	case noReceive:

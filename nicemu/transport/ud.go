@@ -13,26 +13,26 @@ const GRHLen = 40
 // qkeyOwn is the bit of a work request's Q_Key that selects the queue pair's own Q_Key (§10.2.5).
 const qkeyOwn = 1 << 31
 
-// address fills in the destination of a datagram.
-func (q *QP) address(w *sendWQE, p *roce.Packet) {
+// fillDestination fills in the destination of a datagram.
+func (q *QP) fillDestination(w *sendWQE, p *roce.Packet) {
 	p.BTH.DestQP = w.DestQP
-	h := &p.Further().DETH
+	h := &p.FurtherHeaders().DETH
 	*h = roce.DETH{QKey: w.QKey, SourceQP: q.config.Number}
 	if w.QKey&qkeyOwn != 0 {
 		h.QKey = q.attr.QKey
 	}
 }
 
-// datagram handles a packet of an unreliable datagram queue pair (§9.8.3). It is dropped silently
+// handleUD handles a packet of an unreliable datagram queue pair (§9.8.3). It is dropped silently
 // if it has another Q_Key, if nothing can receive it, or if it does not fit. The GRH comes first in the receive buffer.
-func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
+func (q *QP) handleUD(p *roce.Packet, grh *[GRHLen]byte) {
 	r := &q.resp
-	s, h := shapes[p.BTH.Opcode.Operation()], &p.Further().DETH
+	s, h := shapes[p.BTH.Opcode.Operation()], &p.FurtherHeaders().DETH
 	switch {
 	case h.QKey != q.attr.QKey: // §9.6.1
 		q.counters.QKeyViolations++
 		return
-	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > int(q.mtu()):
+	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > int(q.pathMTU()):
 		return
 	case !q.takeReceive():
 		q.counters.OutOfBuffer++
@@ -53,7 +53,7 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	if s.imm {
 		c.Flags, c.Imm = cq.GRH|cq.WithImm, p.ImmDt.Data
 	}
-	q.received(c, p.BTH.Solicited)
+	q.completeReceive(c, p.BTH.Solicited)
 }
 
 // headerKind returns Completion.SL for the header in front of a datagram.
@@ -73,8 +73,8 @@ func (q *QP) storeDatagram(p *roce.Packet, grh *[GRHLen]byte) memory.Fault {
 	if grh != nil {
 		header = grh[:]
 	}
-	if f := m.Scatter(list, 0, GRHLen, header); f != memory.OK {
+	if f := m.ScatterBytes(list, 0, GRHLen, header); f != memory.OK {
 		return f
 	}
-	return m.Scatter(list, GRHLen, uint32(p.Length), p.Payload)
+	return m.ScatterBytes(list, GRHLen, uint32(p.Length), p.Payload)
 }

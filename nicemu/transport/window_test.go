@@ -122,8 +122,8 @@ func TestDatagramBytes(t *testing.T) {
 		if err := q.PostRecv(&qp.RecvWR{SGL: list}); err != nil {
 			t.Fatal(err)
 		}
-		p := roce.Packet{BTH: roce.BTH{Opcode: roce.UD.With(roce.SendOnly)}, Length: 100, Payload: c.payload}
-		p.Further().DETH.QKey = 5
+		p := roce.Packet{BTH: roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly)}, Length: 100, Payload: c.payload}
+		p.FurtherHeaders().DETH.QKey = 5
 		q.Receive(0, &p, c.header)
 		if got := local[10:150]; !bytes.Equal(got, c.want) || q.config.RecvCQ.(*count).n != i+1 {
 			t.Errorf("%d: % x, want % x", i, got, c.want)

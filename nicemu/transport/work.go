@@ -30,20 +30,20 @@ var opNames = [...]string{"send", "send-imm", "send-inv", "write", "write-imm", 
 // String returns a short name.
 func (o Op) String() string { return opNames[o] }
 
-// atomic reports whether an operation is an atomic on 8 bytes.
-func (o Op) atomic() bool { return o == CompareSwap || o == FetchAdd }
+// isAtomic reports whether an operation is an atomic on 8 bytes.
+func (o Op) isAtomic() bool { return o == CompareSwap || o == FetchAdd }
 
-// fetches reports whether an operation returns data, and so counts against MaxRdAtomic.
-func (o Op) fetches() bool { return o >= Read && o <= FetchAdd }
+// fetchesData reports whether an operation returns data, and so counts against MaxRdAtomic.
+func (o Op) fetchesData() bool { return o >= Read && o <= FetchAdd }
 
-// write reports whether an operation is an RDMA WRITE.
-func (o Op) write() bool { return o == Write || o == WriteImm }
+// isWrite reports whether an operation is an RDMA WRITE.
+func (o Op) isWrite() bool { return o == Write || o == WriteImm }
 
-// send reports whether an operation is a SEND.
-func (o Op) send() bool { return o <= SendInvalidate }
+// isSend reports whether an operation is a SEND.
+func (o Op) isSend() bool { return o <= SendInvalidate }
 
-// local reports whether an operation is local.
-func (o Op) local() bool { return o >= BindWindow }
+// isLocal reports whether an operation is local.
+func (o Op) isLocal() bool { return o >= BindWindow }
 
 // wcOf returns the completion opcode of an operation.
 func wcOf(o Op) cq.Opcode {

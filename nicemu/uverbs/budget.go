@@ -25,8 +25,8 @@ type pool struct{ left atomic.Int64 }
 // shareOfOne returns how much a program can take that is the only one to hold any.
 func (p *pool) shareOfOne() int64 { return p.left.Load() / 2 }
 
-// acquire takes n for a holder of *held.
-func (p *pool) acquire(held *int64, n int64) bool {
+// acquireFor takes n for a holder of *held.
+func (p *pool) acquireFor(held *int64, n int64) bool {
 	for {
 		left := p.left.Load()
 		if n > 0 && *held+n > left-n {
@@ -39,8 +39,8 @@ func (p *pool) acquire(held *int64, n int64) bool {
 	}
 }
 
-// release returns n.
-func (p *pool) release(held *int64, n int64) {
+// releaseFor returns n.
+func (p *pool) releaseFor(held *int64, n int64) {
 	*held -= n
 	p.left.Add(n)
 }
@@ -82,30 +82,30 @@ var machine = sync.OnceValue(func() *budget {
 // here, and one in the program.
 func (b *budget) queuesOfOne() int { return int(min(b.mappings.shareOfOne(), maxObjects)) }
 
-// acquire takes c for a holder of *held; ENOMEM if that is too much.
-func (b *budget) acquire(held *cost, c cost) error {
+// acquireCost takes c for a holder of *held; ENOMEM if that is too much.
+func (b *budget) acquireCost(held *cost, c cost) error {
 	what := ""
 	switch {
-	case !b.memory.acquire(&held.memory, c.memory):
+	case !b.memory.acquireFor(&held.memory, c.memory):
 		what = "memory"
-	case !b.mappings.acquire(&held.mappings, c.mappings):
+	case !b.mappings.acquireFor(&held.mappings, c.mappings):
 		what = "mappings (vm.max_map_count)"
-		b.memory.release(&held.memory, c.memory)
-	case !b.descriptors.acquire(&held.descriptors, c.descriptors):
+		b.memory.releaseFor(&held.memory, c.memory)
+	case !b.descriptors.acquireFor(&held.descriptors, c.descriptors):
 		what = "descriptors (RLIMIT_NOFILE)"
-		b.memory.release(&held.memory, c.memory)
-		b.mappings.release(&held.mappings, c.mappings)
+		b.memory.releaseFor(&held.memory, c.memory)
+		b.mappings.releaseFor(&held.mappings, c.mappings)
 	default:
 		return nil
 	}
 	return fmt.Errorf("%w: the lab has no more %s for one program", syscall.ENOMEM, what)
 }
 
-// release returns c.
-func (b *budget) release(held *cost, c cost) {
-	b.memory.release(&held.memory, c.memory)
-	b.mappings.release(&held.mappings, c.mappings)
-	b.descriptors.release(&held.descriptors, c.descriptors)
+// releaseCost returns c.
+func (b *budget) releaseCost(held *cost, c cost) {
+	b.memory.releaseFor(&held.memory, c.memory)
+	b.mappings.releaseFor(&held.mappings, c.mappings)
+	b.descriptors.releaseFor(&held.descriptors, c.descriptors)
 }
 
 // Generous costs of objects: their structs and table entries, and for queues the work requests that
@@ -130,12 +130,12 @@ var (
 func costOfQP(q *createQP) cost {
 	send := sendBytes + sgeLen*int64(q.MaxSendSGE) + int64(q.MaxInline)
 	recv := recvBytes + sgeLen*int64(q.MaxRecvSGE)
-	return cost{memory: objectBytes + queueBytesOf + product(q.MaxSendWR, send) + product(q.MaxRecvWR, recv), mappings: 1}
+	return cost{memory: objectBytes + queueBytesOf + multiplyCost(q.MaxSendWR, send) + multiplyCost(q.MaxRecvWR, recv), mappings: 1}
 }
 
 func costOfSRQ(q *createSRQ) cost {
-	return cost{memory: objectBytes + product(q.MaxWR, recvBytes+sgeLen*int64(q.MaxSGE)), mappings: 1}
+	return cost{memory: objectBytes + multiplyCost(q.MaxWR, recvBytes+sgeLen*int64(q.MaxSGE)), mappings: 1}
 }
 
-// product returns a times b, neither of which is beyond 2³⁸; impossible amounts stay impossible.
-func product(a uint32, b int64) int64 { return min(int64(a), 1<<20) * min(b, 1<<20) }
+// multiplyCost returns a times b, neither of which is beyond 2³⁸; impossible amounts stay impossible.
+func multiplyCost(a uint32, b int64) int64 { return min(int64(a), 1<<20) * min(b, 1<<20) }

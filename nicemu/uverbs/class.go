@@ -18,9 +18,9 @@ import (
 func (s *Server) WriteSys(dir, host string) error {
 	for n, d := range s.devices {
 		nic := filepath.Join("devices/weft", fmt.Sprintf("nic%d", n))
-		files := d.class()
-		files["node_desc"] = host + " " + name(n)
-		at, err := writeDevice(dir, nic, "infiniband", name(n), files)
+		files := d.classFiles()
+		files["node_desc"] = host + " " + deviceName(n)
+		at, err := writeDevice(dir, nic, "infiniband", deviceName(n), files)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (s *Server) WriteSys(dir, host string) error {
 		if err := link(dir, filepath.Join(nic, "net", d.Netdev), filepath.Join("devices/virtual/net", d.Netdev)); err != nil {
 			return err
 		}
-		uverbs := map[string]string{"ibdev": name(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
+		uverbs := map[string]string{"ibdev": deviceName(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
 		if _, err := writeDevice(dir, nic, "infiniband_verbs", fmt.Sprintf("uverbs%d", n), uverbs); err != nil {
 			return err
 		}
@@ -46,10 +46,10 @@ func (s *Server) WriteSys(dir, host string) error {
 func (s *Server) UpdateSys(dir string) error {
 	for n, d := range s.devices {
 		var files map[string]string
-		if err := s.do(func() { files = d.class() }); err != nil {
+		if err := s.do(func() { files = d.classFiles() }); err != nil {
 			return err
 		}
-		at := filepath.Join(dir, "class/infiniband", name(n))
+		at := filepath.Join(dir, "class/infiniband", deviceName(n))
 		for file, text := range files {
 			path := filepath.Join(at, file)
 			if old, err := os.ReadFile(path); err == nil && string(old) == text+"\n" {
@@ -101,8 +101,8 @@ func link(dir, from, to string) error {
 	return os.Symlink(filepath.Join(rel, filepath.Base(to)), path)
 }
 
-// class returns the files of a device.
-func (d *Device) class() map[string]string {
+// classFiles returns the files of a device.
+func (d *Device) classFiles() map[string]string {
 	guid := d.GUID()
 	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
 	rate := d.Line()
@@ -139,7 +139,7 @@ func (s *Server) Counters() map[string]func() (string, error) {
 			case nicemu.OwnCounter:
 				at = nicemu.HWCounter
 			}
-			files[filepath.Join(name(n), "ports/1", at.String(), c.Name)] = func() (text string, err error) {
+			files[filepath.Join(deviceName(n), "ports/1", at.String(), c.Name)] = func() (text string, err error) {
 				err = s.do(func() {
 					d.EachCounter(func(name string, n uint64) {
 						if name == c.Name {

@@ -15,28 +15,28 @@ import (
 func (x *session) cmCreateChannel(*none) answer {
 	p, read, err := newPipe()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p, session: x})}, fds: []int{read}}
+	return answer{body: handleMsg{Handle: x.addObject(&cmChannel{pipe: p, session: x})}, fds: []int{read}}
 }
 
 func (x *session) cmDestroyChannel(q *handleMsg) answer {
-	c, err := get[*cmChannel](x, q.Handle, "event channel")
+	c, err := getObject[*cmChannel](x, q.Handle, "event channel")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if c.ids > 0 {
-		return failed(fmt.Errorf("%w: %d IDs use the channel: destroy them first", syscall.EBUSY, c.ids))
+		return failedAnswer(fmt.Errorf("%w: %d IDs use the channel: destroy them first", syscall.EBUSY, c.ids))
 	}
-	c.release()
-	x.drop(q.Handle)
+	c.releasePipe()
+	x.dropHandle(q.Handle)
 	return answer{}
 }
 
 func (x *session) cmCreateID(q *cmCreateID) answer {
-	c, err := get[*cmChannel](x, q.Channel, "event channel")
+	c, err := getObject[*cmChannel](x, q.Channel, "event channel")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	i := &cmID{session: x, channel: c, space: portSpace(q.PortSpace), qpType: q.Type}
 	switch {
@@ -45,18 +45,20 @@ func (x *session) cmCreateID(q *cmCreateID) answer {
 	case (i.space == spaceUDP || i.space == spaceIPoIB) && (q.Type == 0 || q.Type == typeUD):
 		i.qpType = typeUD
 	default:
-		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not supported: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP or RDMA_PS_IPOIB with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
+		return failedAnswer(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not supported: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP or RDMA_PS_IPOIB with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
 	}
 	c.ids++
-	i.handle = x.add(i)
+	i.handle = x.addObject(i)
 	return answer{body: handleMsg{Handle: i.handle}}
 }
 
-func (x *session) id(handle uint32) (*cmID, error) { return get[*cmID](x, handle, "rdma_cm_id") }
+func (x *session) findID(handle uint32) (*cmID, error) {
+	return getObject[*cmID](x, handle, "rdma_cm_id")
+}
 
-// chosen finds an ID that has a device.
-func (x *session) chosen(handle uint32) (*cmID, error) {
-	i, err := x.id(handle)
+// findBoundID finds an ID that has a device.
+func (x *session) findBoundID(handle uint32) (*cmID, error) {
+	i, err := x.findID(handle)
 	if err == nil && i.device == nil {
 		err = fmt.Errorf("%w: the ID has no device yet: bind it to an address of the host, or resolve an address", syscall.EINVAL)
 	}
@@ -64,32 +66,32 @@ func (x *session) chosen(handle uint32) (*cmID, error) {
 }
 
 func (x *session) cmDestroyID(q *handleMsg) answer {
-	i, err := x.id(q.Handle)
+	i, err := x.findID(q.Handle)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	i.destroy()
-	x.drop(q.Handle)
+	i.destroyID()
+	x.dropHandle(q.Handle)
 	return answer{}
 }
 
 func (x *session) cmMigrate(q *cmCreateID) answer {
-	i, err := x.id(q.ID)
+	i, err := x.findID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	to, err := get[*cmChannel](x, q.Channel, "event channel")
+	to, err := getObject[*cmChannel](x, q.Channel, "event channel")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	from := i.channel
 	kept := from.events[:0]
 	for _, e := range from.events {
-		if e.of != i || !to.put(e) {
+		if e.of != i || !to.putEvent(e) {
 			kept = append(kept, e)
 			continue
 		}
-		from.refund(1)
+		from.refundEvents(1)
 		if e.new != nil { // it is made where the request is read
 			from.ids--
 			to.ids++
@@ -118,8 +120,8 @@ func (s *Server) deviceOf(a netip.Addr) *Device {
 // which no NIC has (cma_any_addr of Linux). libfabric's servers bind to one.
 func anyAddress(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() || a.IsLoopback() }
 
-// bind assigns an ID its local address, and the device that has it.
-func (i *cmID) bind(a netip.AddrPort) error {
+// bindLocal assigns an ID its local address, and the device that has it.
+func (i *cmID) bindLocal(a netip.AddrPort) error {
 	if i.bound {
 		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
 	}
@@ -130,7 +132,7 @@ func (i *cmID) bind(a netip.AddrPort) error {
 		}
 	}
 	i.local = a
-	if err := i.session.server.ports.claim(i); err != nil {
+	if err := i.session.server.ports.claimPort(i); err != nil {
 		return err
 	}
 	i.device = device
@@ -148,71 +150,71 @@ func (i *cmID) settleAddress(a netip.Addr) error {
 }
 
 func (x *session) cmBind(q *cmAddress) answer {
-	i, err := x.id(q.ID)
+	i, err := x.findID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a, err := q.Local.addrPort()
 	if err == nil {
-		err = i.bind(a)
+		err = i.bindLocal(a)
 	}
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return answer{body: i.addresses()}
+	return answer{body: i.bothAddresses()}
 }
 
 func (x *session) cmResolveAddr(q *cmResolve) answer {
-	i, err := x.id(q.ID)
+	i, err := x.findID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	local, err := q.Local.addrPort()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	remote, err := q.Remote.addrPort()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
-		return failed(fmt.Errorf("%w: no host has the address %v", syscall.EINVAL, remote.Addr()))
+		return failedAnswer(fmt.Errorf("%w: no host has the address %v", syscall.EINVAL, remote.Addr()))
 	case i.stage != unresolved || i.passive || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
 	// Unless the program has named one, local is the address that the routes of its kernel choose.
 	switch {
 	case !i.bound:
-		err = i.bind(local)
+		err = i.bindLocal(local)
 	case anyAddress(i.local.Addr()) && !anyAddress(local.Addr()):
 		err = i.settleAddress(local.Addr())
 	}
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	i.remote, i.stage = remote, resolving
-	if err := i.choose(); err != nil {
-		i.soon(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
+	if err := i.chooseDevice(); err != nil {
+		i.queueResolution(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
 	} else {
-		i.soon(cmEvent{Event: eventAddrResolved})
+		i.queueResolution(cmEvent{Event: eventAddrResolved})
 	}
-	return answer{body: i.addresses()}
+	return answer{body: i.bothAddresses()}
 }
 
-// choose finds the device that reaches the remote address, and the device's own address.
-func (i *cmID) choose() error {
+// chooseDevice finds the device that reaches the remote address, and the device's own address.
+func (i *cmID) chooseDevice() error {
 	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
 			return fmt.Errorf("%w: %v and %v have different IP versions", syscall.EINVAL, i.local, i.remote)
 		}
-		return i.device.Reach(i.local.Addr(), i.remote.Addr())
+		return i.device.CheckReachable(i.local.Addr(), i.remote.Addr())
 	}
 	err := fmt.Errorf("%w: the host has no NIC", syscall.ENODEV)
 	for n := range i.session.server.devices {
 		d := &i.session.server.devices[n]
 		var from netip.Addr
-		if from, err = d.Source(i.remote.Addr()); err == nil {
+		if from, err = d.SourceFor(i.remote.Addr()); err == nil {
 			i.device = d
 			i.local = netip.AddrPortFrom(from, i.local.Port())
 			return nil
@@ -222,39 +224,39 @@ func (i *cmID) choose() error {
 }
 
 func (x *session) cmResolveRoute(q *handleMsg) answer {
-	i, err := x.chosen(q.Handle)
+	i, err := x.findBoundID(q.Handle)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case i.stage != resolved:
-		return failed(fmt.Errorf("%w: a route is resolved once, after RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: a route is resolved once, after RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
 	}
 	i.stage = routed
-	i.event(cmEvent{Event: eventRouteResolved})
+	i.queueEvent(cmEvent{Event: eventRouteResolved})
 	return answer{}
 }
 
 func (x *session) cmListen(q *cmListen) answer {
-	i, err := x.id(q.ID)
+	i, err := x.findID(q.ID)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case len(i.listening) > 0 || i.stage != unresolved || i.passive:
-		return failed(fmt.Errorf("%w: the ID listens already, or is for a connection", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: the ID listens already, or is for a connection", syscall.EINVAL))
 	}
 	if !i.bound {
-		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
-			return failed(err)
+		if err := i.bindLocal(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
+			return failedAnswer(err)
 		}
 	}
 	for n := range x.server.devices {
 		if d := &x.server.devices[n]; i.device == nil || i.device == d {
-			if err := i.listen(d.Device, backlogOf(q.Backlog)); err != nil {
-				return failed(err)
+			if err := i.startListening(d.Device, backlogOf(q.Backlog)); err != nil {
+				return failedAnswer(err)
 			}
 		}
 	}
-	return answer{body: i.addresses()}
+	return answer{body: i.bothAddresses()}
 }
 
 // maxBacklog is the number of requests that may wait for a listener's decision, as in Linux
@@ -268,23 +270,23 @@ func backlogOf(n uint32) int {
 	return int(n)
 }
 
-func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
-	l := cmnic.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
+func (i *cmID) startListening(d *nicemu.Device, backlog int) (err error) {
+	l := cmnic.Listen{Service: i.serviceID(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
 	if a := i.local.Addr(); !anyAddress(a) {
 		l.Address = a
 	}
-	d.Manage(func(c *cmnic.CM) {
+	d.CallManager(func(c *cmnic.CM) {
 		var id cmnic.ListenID
 		if id, err = c.Listen(l); err == nil {
 			i.listening = append(i.listening, listening{d, id})
-			d.OwnListener(id, func(e *cmnic.Event) { i.requested(d, e) })
+			d.OwnListener(id, func(e *cmnic.Event) { i.handleRequest(d, e) })
 		}
 	})
 	return errOfCM(err)
 }
 
-// requested handles a request to connect, or a question for datagrams.
-func (i *cmID) requested(d *nicemu.Device, e *cmnic.Event) {
+// handleRequest handles a request to connect, or a question for datagrams.
+func (i *cmID) handleRequest(d *nicemu.Device, e *cmnic.Event) {
 	x := i.session
 	n := &cmID{
 		session: x, channel: i.channel, space: i.space, qpType: i.qpType, local: e.Destination, remote: e.Source, comm: e.ID, passive: true,
@@ -305,27 +307,27 @@ func (i *cmID) requested(d *nicemu.Device, e *cmnic.Event) {
 		out.Param = paramOf(&e.Attributes)
 	}
 	setPrivate(&out.Param, e.PrivateData)
-	if x.spend(simple) != nil {
-		n.drop()
+	if x.spendCost(simple) != nil {
+		n.dropConnection()
 		return
 	}
 	i.channel.ids++
 	x.cost = simple
-	n.handle = x.add(n)
+	n.handle = x.addObject(n)
 	x.cost = cost{}
-	n.attrs.RQPSN = n.psn()
+	n.attrs.RQPSN = n.firstPSN()
 	n.resources = n.attrs.MaxDestRDAtomic
-	d.Own(n.comm, n.happened)
-	if !n.channel.put(&queuedEvent{of: i, new: n, msg: n.address(out)}) {
-		n.destroy()
-		x.drop(n.handle)
+	d.SetOwner(n.comm, n.handleEvent)
+	if !n.channel.putEvent(&queuedEvent{of: i, new: n, msg: n.completeEvent(out)}) {
+		n.destroyID()
+		x.dropHandle(n.handle)
 	}
 }
 
 func paramOf(a *cmnic.Attributes) cmParam {
 	return cmParam{
-		QPNum: a.PeerQPN, ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, FlowControl: uint8(bit(a.FlowControl)),
-		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, SRQ: uint8(bit(a.SRQ)),
+		QPNum: a.PeerQPN, ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, FlowControl: uint8(boolBit(a.FlowControl)),
+		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, SRQ: uint8(boolBit(a.SRQ)),
 	}
 }
 
@@ -333,8 +335,8 @@ func setPrivate(p *cmParam, b []byte) {
 	p.PrivateDataLen = uint8(copy(p.PrivateData[:privateLen-1], b))
 }
 
-// happened handles an event of a connection or a question.
-func (i *cmID) happened(e *cmnic.Event) {
+// handleEvent handles an event of a connection or a question.
+func (i *cmID) handleEvent(e *cmnic.Event) {
 	var out cmEvent
 	switch e.Kind {
 	case cmnic.Replied:
@@ -344,41 +346,41 @@ func (i *cmID) happened(e *cmnic.Event) {
 		out.Event = eventEstablished
 	case cmnic.Rejected:
 		out.Event, out.Status = eventRejected, int32(e.Reason)
-		i.over()
+		i.handleEnd()
 	case cmnic.Unreachable:
 		out.Event, out.Status = eventUnreachable, -int32(syscall.ETIMEDOUT)
-		i.over()
+		i.handleEnd()
 	case cmnic.DisconnectRequested, cmnic.Disconnected:
 		out.Event = eventDisconnected
 	case cmnic.TimeWaitExit:
 		out.Event = eventTimewaitExit
-		i.over()
+		i.handleEnd()
 	case cmnic.Resolved:
-		out = i.resolved(e)
-		i.over()
+		out = i.resolvedEvent(e)
+		i.handleEnd()
 	default:
 		return
 	}
 	setPrivate(&out.Param, e.PrivateData)
-	i.event(out)
+	i.queueEvent(out)
 }
 
-// over handles the end of the connection in the connection manager.
-func (i *cmID) over() {
-	i.device.Own(i.comm, nil)
+// handleEnd handles the end of the connection in the connection manager.
+func (i *cmID) handleEnd() {
+	i.device.SetOwner(i.comm, nil)
 	i.comm = 0
 }
 
-// resolved returns the event for an answer to a question for datagrams.
-func (i *cmID) resolved(e *cmnic.Event) cmEvent {
+// resolvedEvent returns the event for an answer to a question for datagrams.
+func (i *cmID) resolvedEvent(e *cmnic.Event) cmEvent {
 	if e.Status != msg.SIDRValid {
 		return cmEvent{Event: eventUnreachable, Status: int32(e.Status)}
 	}
-	return cmEvent{Event: eventEstablished, Param: cmParam{QPNum: e.QPN, QKey: e.QKey}, AH: i.vector(i.remote.Addr())}
+	return cmEvent{Event: eventEstablished, Param: cmParam{QPNum: e.QPN, QKey: e.QKey}, AH: i.addressVector(i.remote.Addr())}
 }
 
-// vector returns the address vector of an address as seen from the ID.
-func (i *cmID) vector(to netip.Addr) ahAttr {
+// addressVector returns the address vector of an address as seen from the ID.
+func (i *cmID) addressVector(to netip.Addr) ahAttr {
 	index, _ := i.device.GIDIndex(i.local.Addr()) // it is the device's
 	return ahAttr{DGID: nicemu.GID(to), SGIDIndex: index, HopLimit: 64, TrafficClass: i.trafficClass(), IsGlobal: 1, Port: 1}
 }
@@ -387,23 +389,23 @@ func (i *cmID) vector(to netip.Addr) ahAttr {
 func errOfCM(err error) error { return nicemu.ConnErrno(err) }
 
 func (x *session) cmConnect(q *cmConnect) answer {
-	i, err := x.chosen(q.ID)
+	i, err := x.findBoundID(q.ID)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case i.stage != routed:
-		return failed(fmt.Errorf("%w: an ID connects once, after RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: an ID connects once, after RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
 	case int(q.Param.PrivateDataLen) > privateLen-1:
-		return failed(syscall.EINVAL)
+		return failedAnswer(syscall.EINVAL)
 	}
 	p := &q.Param
 	data := p.PrivateData[:p.PrivateDataLen]
 	d := i.device
-	d.Manage(func(c *cmnic.CM) {
+	d.CallManager(func(c *cmnic.CM) {
 		var id msg.CommID
 		if i.qpType == typeUD {
 			id, err = c.Resolve(d.Now(), cmnic.Resolve{
-				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), PKey: 0xffff, TrafficClass: i.trafficClass(), PrivateData: data,
+				Service: i.serviceID(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), PKey: 0xffff, TrafficClass: i.trafficClass(), PrivateData: data,
 			})
 		} else {
 			transport := msg.TransportRC
@@ -412,8 +414,8 @@ func (x *session) cmConnect(q *cmConnect) answer {
 			}
 			i.resources = p.ResponderResources
 			id, err = c.Connect(d.Now(), cmnic.Connect{
-				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), Transport: transport,
-				QP:      cmnic.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+				Service: i.serviceID(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), Transport: transport,
+				QP:      cmnic.QP{Number: p.QPNum, StartPSN: i.firstPSN(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
 				PathMTU: msg.MTU(d.Settings().MTU), PKey: 0xffff, RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7),
 				ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 				TrafficClass: i.trafficClass(), HopLimit: 64, PrivateData: data,
@@ -421,41 +423,41 @@ func (x *session) cmConnect(q *cmConnect) answer {
 		}
 		if err == nil {
 			i.comm, i.stage = id, connecting
-			d.Own(id, i.happened)
+			d.SetOwner(id, i.handleEvent)
 		}
 	})
-	return done(errOfCM(err))
+	return doneAnswer(errOfCM(err))
 }
 
 func (x *session) cmAccept(q *cmConnect) answer {
-	i, err := x.chosen(q.ID)
+	i, err := x.findBoundID(q.ID)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case i.comm == 0 || !i.passive:
-		return failed(fmt.Errorf("%w: there is no request to accept", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: there is no request to accept", syscall.EINVAL))
 	}
 	p := &q.Param
 	data := p.PrivateData[:p.PrivateDataLen]
 	d := i.device
-	d.Manage(func(c *cmnic.CM) {
+	d.CallManager(func(c *cmnic.CM) {
 		if i.qpType == typeUD {
 			a := cmnic.Answer{Status: msg.SIDRStatus(q.Status), QPN: p.QPNum, QKey: udpQKey, PrivateData: data}
 			if err = c.AnswerResolution(d.Now(), i.comm, a); err == nil {
-				i.over()
+				i.handleEnd()
 			}
 			return
 		}
 		_, err = c.Accept(d.Now(), i.comm, cmnic.Accept{
-			QP:                 cmnic.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+			QP:                 cmnic.QP{Number: p.QPNum, StartPSN: i.firstPSN(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
 			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: min(p.RNRRetryCount, 7), PrivateData: data,
 		})
 	})
-	return done(errOfCM(err))
+	return doneAnswer(errOfCM(err))
 }
 
 func (x *session) cmReject(q *cmConnect) answer {
-	return x.managed(q.ID, func(i *cmID, c *cmnic.CM) (err error) {
+	return x.callManager(q.ID, func(i *cmID, c *cmnic.CM) (err error) {
 		data := q.Param.PrivateData[:q.Param.PrivateDataLen]
 		if i.qpType == typeUD {
 			err = c.AnswerResolution(i.device.Now(), i.comm, cmnic.Answer{Status: msg.SIDRRejected, PrivateData: data})
@@ -463,48 +465,48 @@ func (x *session) cmReject(q *cmConnect) answer {
 			err = c.Reject(i.device.Now(), i.comm, cmnic.Reject{PrivateData: data})
 		}
 		if err == nil {
-			i.over()
+			i.handleEnd()
 		}
 		return err
 	})
 }
 
-// managed calls f with the connection of an ID and the connection manager.
-func (x *session) managed(handle uint32, f func(*cmID, *cmnic.CM) error) answer {
-	i, err := x.chosen(handle)
+// callManager calls f with the connection of an ID and the connection manager.
+func (x *session) callManager(handle uint32, f func(*cmID, *cmnic.CM) error) answer {
+	i, err := x.findBoundID(handle)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case i.comm == 0:
-		return failed(fmt.Errorf("%w: the ID has no connection", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: the ID has no connection", syscall.EINVAL))
 	}
-	i.device.Manage(func(c *cmnic.CM) { err = f(i, c) })
-	return done(errOfCM(err))
+	i.device.CallManager(func(c *cmnic.CM) { err = f(i, c) })
+	return doneAnswer(errOfCM(err))
 }
 
 func (x *session) cmEstablish(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Confirm(i.comm, nil) })
+	return x.callManager(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Confirm(i.comm, nil) })
 }
 
 func (x *session) cmDisconnect(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Disconnect(i.device.Now(), i.comm, nil) })
+	return x.callManager(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Disconnect(i.device.Now(), i.comm, nil) })
 }
 
 func (x *session) cmNotify(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Established(i.comm) })
+	return x.callManager(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Established(i.comm) })
 }
 
 func (x *session) cmGetEvent(q *handleMsg) answer {
-	c, err := get[*cmChannel](x, q.Handle, "event channel")
+	c, err := getObject[*cmChannel](x, q.Handle, "event channel")
 	switch {
 	case err != nil:
-		return failed(err)
+		return failedAnswer(err)
 	case len(c.events) == 0:
-		return failed(syscall.EAGAIN) // it was of an ID that is destroyed
+		return failedAnswer(syscall.EAGAIN) // it was of an ID that is destroyed
 	}
 	e := c.events[0]
 	c.events[0] = nil
-	c.refund(1)
+	c.refundEvents(1)
 	if c.events = c.events[1:]; len(c.events) == 0 {
 		c.events = nil
 	}
@@ -514,9 +516,9 @@ func (x *session) cmGetEvent(q *handleMsg) answer {
 // cmQPAttr is rdma_init_qp_attr: the attributes for modifying a queue pair, as in Linux's
 // cma_ib_init_qp_attr and ib_cm_init_qp_attr.
 func (x *session) cmQPAttr(q *cmQPAttr) answer {
-	i, err := x.chosen(q.ID)
+	i, err := x.findBoundID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a, m := qp.Attr{State: qp.State(min(q.State, uint32(qp.Err)))}, qp.MaskState
 	switch {
@@ -525,13 +527,13 @@ func (x *session) cmQPAttr(q *cmQPAttr) answer {
 	case a.State == qp.Init:
 		m |= i.initAttr(&a)
 	case !i.known:
-		return failed(fmt.Errorf("%w: the peer's queue pair is not known yet", syscall.EINVAL))
+		return failedAnswer(fmt.Errorf("%w: the peer's queue pair is not known yet", syscall.EINVAL))
 	case a.State == qp.RTR:
 		m |= i.rtrAttr(&a)
 	case a.State == qp.RTS:
 		m |= i.rtsAttr(&a)
 	default:
-		return failed(fmt.Errorf("%w: state %v: it can be INIT, RTR or RTS", syscall.EINVAL, a.State))
+		return failedAnswer(fmt.Errorf("%w: state %v: it can be INIT, RTR or RTS", syscall.EINVAL, a.State))
 	}
 	out := attrTo(&a)
 	out.Mask = uint32(m)
@@ -563,7 +565,7 @@ func (i *cmID) initAttr(a *qp.Attr) qp.Mask {
 
 func (i *cmID) rtrAttr(a *qp.Attr) qp.Mask {
 	c := &i.attrs
-	v := i.vector(c.Peer)
+	v := i.addressVector(c.Peer)
 	v.FlowLabel, v.HopLimit, v.TrafficClass = c.FlowLabel, c.HopLimit, c.TrafficClass
 	if i.tosSet {
 		v.TrafficClass = i.tos
@@ -593,9 +595,9 @@ func (i *cmID) rtsAttr(a *qp.Attr) qp.Mask {
 }
 
 func (x *session) cmSetOption(q *cmOption) answer {
-	i, err := x.id(q.ID)
+	i, err := x.findID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	switch q.Option {
 	case optionTOS:
@@ -605,49 +607,49 @@ func (x *session) cmSetOption(q *cmOption) answer {
 	case optionV6Only: // addresses of either version are distinct anyway
 	case optionAckTimeout:
 		if q.Value > 31 {
-			return failed(fmt.Errorf("%w: the code of the local ACK timeout is %d: it can be 0 to 31", syscall.EINVAL, q.Value))
+			return failedAnswer(fmt.Errorf("%w: the code of the local ACK timeout is %d: it can be 0 to 31", syscall.EINVAL, q.Value))
 		}
 		i.ackTimeout = uint8(q.Value)
 	default:
-		return failed(fmt.Errorf("%w: option %d", syscall.ENOSYS, q.Option))
+		return failedAnswer(fmt.Errorf("%w: option %d", syscall.ENOSYS, q.Option))
 	}
 	return answer{}
 }
 
 // cmJoin joins a multicast group: a RoCE port has no subnet manager to ask, and the fabric floods.
 func (x *session) cmJoin(q *cmJoin) answer {
-	i, err := x.chosen(q.ID)
+	i, err := x.findBoundID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a, err := q.Address.addrPort()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if !a.Addr().IsMulticast() || i.qpType != typeUD || a.Addr().Is4() != i.local.Addr().Is4() {
-		return failed(fmt.Errorf("%w: the ID cannot join %v: it needs a UD queue pair and a group of its IP version", syscall.EINVAL, a.Addr()))
+		return failedAnswer(fmt.Errorf("%w: the ID cannot join %v: it needs a UD queue pair and a group of its IP version", syscall.EINVAL, a.Addr()))
 	}
 	if len(i.groups) >= maxGroups {
-		return failed(fmt.Errorf("%w: an ID can join at most %d groups", syscall.ENOMEM, maxGroups))
+		return failedAnswer(fmt.Errorf("%w: an ID can join at most %d groups", syscall.ENOMEM, maxGroups))
 	}
 	if i.groups == nil {
 		i.groups = map[uint32]netip.Addr{}
 	}
 	i.nextGroup++
 	i.groups[i.nextGroup] = a.Addr()
-	i.event(cmEvent{Event: eventMulticastJoin, Param: cmParam{QPNum: 0xffffff, QKey: udpQKey}, AH: i.vector(a.Addr())})
-	return x.joined(i.nextGroup)
+	i.queueEvent(cmEvent{Event: eventMulticastJoin, Param: cmParam{QPNum: 0xffffff, QKey: udpQKey}, AH: i.addressVector(a.Addr())})
+	return x.joinedGroup(i.nextGroup)
 }
 
-func (x *session) joined(group uint32) answer { return answer{body: handleMsg{Handle: group}} }
+func (x *session) joinedGroup(group uint32) answer { return answer{body: handleMsg{Handle: group}} }
 
 func (x *session) cmLeave(q *cmJoin) answer {
-	i, err := x.chosen(q.ID)
+	i, err := x.findBoundID(q.ID)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if _, ok := i.groups[q.Group]; !ok {
-		return failed(fmt.Errorf("%w: the ID has not joined group %d", syscall.EINVAL, q.Group))
+		return failedAnswer(fmt.Errorf("%w: the ID has not joined group %d", syscall.EINVAL, q.Group))
 	}
 	delete(i.groups, q.Group)
 	return answer{}

@@ -120,11 +120,13 @@ const (
 // udpQKey is RDMA_UDP_QKEY.
 const udpQKey = 0x01234567
 
-// event puts an event of an ID into its channel; false if there is no room.
-func (i *cmID) event(e cmEvent) bool { return i.channel.put(&queuedEvent{of: i, msg: i.address(e)}) }
+// queueEvent puts an event of an ID into its channel; false if there is no room.
+func (i *cmID) queueEvent(e cmEvent) bool {
+	return i.channel.putEvent(&queuedEvent{of: i, msg: i.completeEvent(e)})
+}
 
-// soon puts the event of an address resolution, successful or not, into the channel.
-func (i *cmID) soon(e cmEvent) {
+// queueResolution puts the event of an address resolution, successful or not, into the channel.
+func (i *cmID) queueResolution(e cmEvent) {
 	s := i.session.server
 	tell := func() {
 		if i.ended {
@@ -133,7 +135,7 @@ func (i *cmID) soon(e cmEvent) {
 		if i.stage = resolved; e.Event == eventAddrError {
 			i.stage = unresolved
 		}
-		i.event(e)
+		i.queueEvent(e)
 	}
 	if s.ResolveTime == 0 {
 		tell()
@@ -142,28 +144,28 @@ func (i *cmID) soon(e cmEvent) {
 	time.AfterFunc(s.ResolveTime, func() { _ = s.do(tell) }) // an error means that the lab has ended
 }
 
-// address completes an event of an ID.
-func (i *cmID) address(e cmEvent) cmEvent {
-	e.ID, e.Type, e.Address = i.handle, i.qpType, i.addresses()
+// completeEvent completes an event of an ID.
+func (i *cmID) completeEvent(e cmEvent) cmEvent {
+	e.ID, e.Type, e.Address = i.handle, i.qpType, i.bothAddresses()
 	return e
 }
 
-// put queues an event; false if there is no room for it.
-func (c *cmChannel) put(e *queuedEvent) bool {
-	if len(c.events) >= maxEvents || c.session.server.budget.acquire(&c.session.held, cost{memory: eventBytes}) != nil {
+// putEvent queues an event; false if there is no room for it.
+func (c *cmChannel) putEvent(e *queuedEvent) bool {
+	if len(c.events) >= maxEvents || c.session.server.budget.acquireCost(&c.session.held, cost{memory: eventBytes}) != nil {
 		return false
 	}
-	if !c.pipe.put([]byte{1}) {
-		c.refund(1)
+	if !c.pipe.putRecord([]byte{1}) {
+		c.refundEvents(1)
 		return false
 	}
 	c.events = append(c.events, e)
 	return true
 }
 
-// refund returns the cost of n events.
-func (c *cmChannel) refund(n int) {
-	c.session.server.budget.release(&c.session.held, cost{memory: int64(n) * eventBytes})
+// refundEvents returns the cost of n events.
+func (c *cmChannel) refundEvents(n int) {
+	c.session.server.budget.releaseCost(&c.session.held, cost{memory: int64(n) * eventBytes})
 }
 
 // removeID removes the events of an ID, and destroys what only they referred to.
@@ -178,17 +180,17 @@ func (c *cmChannel) removeID(i *cmID) {
 			orphans = append(orphans, e.new)
 		}
 	}
-	c.refund(len(c.events) - len(kept))
+	c.refundEvents(len(c.events) - len(kept))
 	clear(c.events[len(kept):])
 	c.events = kept
 	for _, o := range orphans {
-		o.destroy()
-		o.session.drop(o.handle)
+		o.destroyID()
+		o.session.dropHandle(o.handle)
 	}
 }
 
-// addresses returns the addresses of an ID for the process.
-func (i *cmID) addresses() cmAddress {
+// bothAddresses returns the addresses of an ID for the process.
+func (i *cmID) bothAddresses() cmAddress {
 	a := cmAddress{ID: i.handle, Local: endpointOf(i.local), Remote: endpointOf(i.remote)}
 	for n := range i.session.server.devices {
 		if i.device == &i.session.server.devices[n] {
@@ -229,8 +231,8 @@ func (e *endpoint) addrPort() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, e.Port), nil
 }
 
-// service returns the connection manager's service ID of a port.
-func (i *cmID) service(port uint16) msg.ServiceID {
+// serviceID returns the connection manager's service ID of a port.
+func (i *cmID) serviceID(port uint16) msg.ServiceID {
 	switch i.space {
 	case spaceTCP:
 		return msg.IPService(wire.ProtoTCP, port)
@@ -240,8 +242,8 @@ func (i *cmID) service(port uint16) msg.ServiceID {
 	return msg.IPService(wire.ProtoUDP, port)
 }
 
-// psn returns the first PSN that the queue pair sends.
-func (i *cmID) psn() uint32 { return i.handle * 0x9e3779b1 >> 8 }
+// firstPSN returns the first PSN that the queue pair sends.
+func (i *cmID) firstPSN() uint32 { return i.handle * 0x9e3779b1 >> 8 }
 
 // trafficClass returns the traffic class of the ID's packets.
 func (i *cmID) trafficClass() uint8 {
@@ -272,19 +274,19 @@ func (p *ports) init() {
 	p.left.left.Store(1<<16 - firstPort)
 }
 
-// claim assigns an ID the port of its local address, or any port if that is 0.
-func (p *ports) claim(i *cmID) error {
-	if !p.left.acquire(&i.session.ports, 1) {
+// claimPort assigns an ID the port of its local address, or any port if that is 0.
+func (p *ports) claimPort(i *cmID) error {
+	if !p.left.acquireFor(&i.session.ports, 1) {
 		return fmt.Errorf("%w: the host has no more ports for one process", syscall.EADDRNOTAVAIL)
 	}
-	err := p.find(i)
+	err := p.findPort(i)
 	if err != nil {
-		p.left.release(&i.session.ports, 1)
+		p.left.releaseFor(&i.session.ports, 1)
 	}
 	return err
 }
 
-func (p *ports) find(i *cmID) error {
+func (p *ports) findPort(i *cmID) error {
 	port := i.local.Port()
 	if port == 0 {
 		for range 1<<16 - firstPort {
@@ -303,7 +305,7 @@ func (p *ports) find(i *cmID) error {
 	}
 	key := portKey{i.space, port}
 	for _, other := range p.users[key] {
-		if overlap(i.local.Addr(), other.local.Addr()) && !(i.reuse && other.reuse) {
+		if addressesOverlap(i.local.Addr(), other.local.Addr()) && !(i.reuse && other.reuse) {
 			return fmt.Errorf("%w: port %d", syscall.EADDRINUSE, port)
 		}
 	}
@@ -312,17 +314,17 @@ func (p *ports) find(i *cmID) error {
 	return nil
 }
 
-// overlap reports whether a packet can be for both addresses.
-func overlap(a, b netip.Addr) bool {
+// addressesOverlap reports whether a packet can be for both addresses.
+func addressesOverlap(a, b netip.Addr) bool {
 	return a == b || anyAddress(a) || anyAddress(b)
 }
 
-func (p *ports) release(i *cmID) {
+func (p *ports) releasePort(i *cmID) {
 	if !i.bound {
 		return
 	}
 	i.bound = false
-	p.left.release(&i.session.ports, 1)
+	p.left.releaseFor(&i.session.ports, 1)
 	key := portKey{i.space, i.local.Port()}
 	users := p.users[key]
 	for n := range users {
@@ -338,27 +340,27 @@ func (p *ports) release(i *cmID) {
 	}
 }
 
-// destroy ends the ID in any state, and tells the peer.
-func (i *cmID) destroy() {
+// destroyID ends the ID in any state, and tells the peer.
+func (i *cmID) destroyID() {
 	i.ended = true
 	for _, l := range i.listening {
 		l.device.OwnListener(l.id, nil)
-		l.device.Manage(func(c *cmnic.CM) { _ = c.Unlisten(l.id) })
+		l.device.CallManager(func(c *cmnic.CM) { _ = c.StopListening(l.id) })
 	}
 	i.listening = nil
 	i.channel.removeID(i)
-	i.drop()
-	i.session.server.ports.release(i)
+	i.dropConnection()
+	i.session.server.ports.releasePort(i)
 	i.channel.ids--
 }
 
-// drop ends the connection.
-func (i *cmID) drop() {
+// dropConnection ends the connection.
+func (i *cmID) dropConnection() {
 	if i.comm == 0 {
 		return
 	}
-	i.device.Own(i.comm, nil)
+	i.device.SetOwner(i.comm, nil)
 	// It may be over already.
-	i.device.Manage(func(c *cmnic.CM) { _ = c.Destroy(i.device.Now(), i.comm) })
+	i.device.CallManager(func(c *cmnic.CM) { _ = c.Destroy(i.device.Now(), i.comm) })
 	i.comm = 0
 }

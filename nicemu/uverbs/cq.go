@@ -37,26 +37,26 @@ type completions struct {
 }
 
 func (x *session) createChannel(q *handleMsg) answer {
-	if _, err := get[*opened](x, q.Handle, "context"); err != nil {
-		return failed(err)
+	if _, err := getObject[*opened](x, q.Handle, "context"); err != nil {
+		return failedAnswer(err)
 	}
 	p, read, err := newPipe()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return answer{body: handleMsg{Handle: x.add(&channel{pipe: p})}, fds: []int{read}}
+	return answer{body: handleMsg{Handle: x.addObject(&channel{pipe: p})}, fds: []int{read}}
 }
 
 func (x *session) destroyChannel(q *handleMsg) answer {
-	c, err := get[*channel](x, q.Handle, "completion channel")
+	c, err := getObject[*channel](x, q.Handle, "completion channel")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if c.queues > 0 {
-		return failed(fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues))
+		return failedAnswer(fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues))
 	}
-	c.release()
-	x.drop(q.Handle)
+	c.releasePipe()
+	x.dropHandle(q.Handle)
 	return answer{}
 }
 
@@ -66,39 +66,39 @@ func depthOf(n uint32, limit int) (int, error) {
 	if n < 1 || int64(n) > int64(limit) {
 		return 0, fmt.Errorf("%w: cqe is %d: it can be 1 to %d (max_cqe)", syscall.EINVAL, n, limit)
 	}
-	return min(slots(int(n)+1)-1, limit), nil
+	return min(ringSlots(int(n)+1)-1, limit), nil
 }
 
 func (x *session) createCQ(q *createCQ) answer {
-	c, err := get[*opened](x, q.Context, "context")
+	c, err := getObject[*opened](x, q.Context, "context")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	k := &completions{server: x.server, context: c, epoch: q.Epoch != 0}
 	if q.Channel != 0 {
-		if k.channel, err = get[*channel](x, q.Channel, "completion channel"); err != nil {
-			return failed(err)
+		if k.channel, err = getObject[*channel](x, q.Channel, "completion channel"); err != nil {
+			return failedAnswer(err)
 		}
 		if k.channel.queues >= maxChannelQueues {
-			return failed(fmt.Errorf("%w: a completion channel can have at most %d queues", syscall.ENOMEM, maxChannelQueues))
+			return failedAnswer(fmt.Errorf("%w: a completion channel can have at most %d queues", syscall.ENOMEM, maxChannelQueues))
 		}
 	}
 	depth, err := depthOf(q.CQE, c.Limits().CQE)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if k.cq, err = c.CreateSinkCQ(depth, k); err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	fd, err := k.room(depth)
+	fd, err := k.makeMemory(depth)
 	if err != nil {
 		_ = k.cq.Destroy()
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if k.channel != nil {
 		k.channel.queues++
 	}
-	k.handle = x.add(k)
+	k.handle = x.addObject(k)
 	x.server.cqs[k.cq] = k
 	return k.answerWait(fd)
 }
@@ -107,9 +107,9 @@ func (k *completions) answerWait(fd int) answer {
 	return answer{body: cqAnswer{Handle: k.handle, CQE: k.depth, Slots: k.mask + 1}, fds: []int{fd}}
 }
 
-// room makes the memory for a number of entries.
-func (k *completions) room(depth int) (fd int, err error) {
-	n := slots(depth)
+// makeMemory makes the memory for a number of entries.
+func (k *completions) makeMemory(depth int) (fd int, err error) {
+	n := ringSlots(depth)
 	if k.mem, fd, err = k.server.share("cq", queueBytes+n*cqeLen); err != nil {
 		return -1, err
 	}
@@ -123,78 +123,78 @@ func (k *completions) room(depth int) (fd int, err error) {
 const maxMoved = 1 << 16
 
 func (x *session) resizeCQ(q *createCQ) answer {
-	k, err := get[*completions](x, q.CQ, "completion queue")
+	k, err := getObject[*completions](x, q.CQ, "completion queue")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	depth, err := depthOf(q.CQE, k.context.Limits().CQE)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	waiting := k.made - k.mem.word(cqTaken).Load()
+	waiting := k.made - k.mem.wordAt(cqTaken).Load()
 	if waiting > uint32(depth) {
-		return failed(fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, waiting))
+		return failedAnswer(fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, waiting))
 	}
 	// The process writes how many it has taken, so this may be any number.
 	if waiting > maxMoved {
-		return failed(fmt.Errorf("%w: %d entries wait: poll them first", syscall.EBUSY, waiting))
+		return failedAnswer(fmt.Errorf("%w: %d entries wait: poll them first", syscall.EBUSY, waiting))
 	}
 	old := *k
-	fd, err := k.room(depth)
+	fd, err := k.makeMemory(depth)
 	if err != nil {
 		k.mem = old.mem
-		return failed(err)
+		return failedAnswer(err)
 	}
 	for i := k.made - waiting; i != k.made; i++ {
-		copy(k.slot(i), old.slot(i))
+		copy(k.slotOf(i), old.slotOf(i))
 	}
-	k.mem.word(cqMade).Store(k.made)
-	k.mem.word(cqTaken).Store(k.made - waiting)
+	k.mem.wordAt(cqMade).Store(k.made)
+	k.mem.wordAt(cqTaken).Store(k.made - waiting)
 	for _, w := range []int{cqSolicit, cqTold, cqArm} {
-		k.mem.word(w).Store(old.mem.word(w).Load())
+		k.mem.wordAt(w).Store(old.mem.wordAt(w).Load())
 	}
-	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
-	x.discard(old.mem)
+	k.mem.wordAt(cqEvent).Store(old.mem.wordAt(cqEvent).Load())
+	x.unmapLater(old.mem)
 	return k.answerWait(fd)
 }
 
 func (x *session) modifyCQ(q *modifyCQ) answer {
-	k, err := get[*completions](x, q.CQ, "completion queue")
+	k, err := getObject[*completions](x, q.CQ, "completion queue")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if q.Count > 0xffff || q.Period > 0xffff {
-		return failed(fmt.Errorf("%w: cq_count is %d and cq_period %d: they can be 0 to 65535", syscall.EINVAL, q.Count, q.Period))
+		return failedAnswer(fmt.Errorf("%w: cq_count is %d and cq_period %d: they can be 0 to 65535", syscall.EINVAL, q.Count, q.Period))
 	}
-	return done(k.cq.Moderate(cq.Moderation{Count: uint16(q.Count), Period: units.Time(q.Period) * units.Microsecond}))
+	return doneAnswer(k.cq.Moderate(cq.Moderation{Count: uint16(q.Count), Period: units.Time(q.Period) * units.Microsecond}))
 }
 
 // notifyCQ handles a notice that there are entries that the process has not polled, for which no
 // event came and that were there when it asked for the next: without it they might wait for ever.
 func (x *session) notifyCQ(q *handleMsg) answer {
-	k, err := get[*completions](x, q.Handle, "completion queue")
+	k, err := getObject[*completions](x, q.Handle, "completion queue")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	k.cq.Missed()
+	k.cq.RecheckEntries()
 	return answer{}
 }
 
 func (x *session) destroyCQ(q *handleMsg) answer {
-	k, err := get[*completions](x, q.Handle, "completion queue")
+	k, err := getObject[*completions](x, q.Handle, "completion queue")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return remove(x, q.Handle, func() error {
-		if err := k.destroy(); err != nil {
+	return removeObject(x, q.Handle, func() error {
+		if err := k.destroyQueue(); err != nil {
 			return err
 		}
-		x.release(k)
+		x.releaseObject(k)
 		return nil
 	})
 }
 
-func (k *completions) destroy() error {
+func (k *completions) destroyQueue() error {
 	if err := k.cq.Destroy(); err != nil {
 		return err
 	}
@@ -205,17 +205,17 @@ func (k *completions) destroy() error {
 	return nil
 }
 
-func (k *completions) slot(i uint32) []byte {
+func (k *completions) slotOf(i uint32) []byte {
 	return k.mem.bytes[queueBytes+int(i&k.mask)*cqeLen:][:cqeLen]
 }
 
-// Put implements cq.Sink. The process's count of taken entries may be nonsense; then the queue is
+// PutEntry implements cq.Sink. The process's count of taken entries may be nonsense; then the queue is
 // full.
-func (k *completions) Put(c cq.Completion, solicited bool) bool {
-	if k.made-k.mem.word(cqTaken).Load() >= k.depth {
+func (k *completions) PutEntry(c cq.Completion, solicited bool) bool {
+	if k.made-k.mem.wordAt(cqTaken).Load() >= k.depth {
 		return false
 	}
-	b, le := k.slot(k.made), binary.LittleEndian
+	b, le := k.slotOf(k.made), binary.LittleEndian
 	le.PutUint64(b, c.ID)
 	le.PutUint32(b[8:], uint32(c.Status))
 	le.PutUint32(b[12:], uint32(c.Opcode))
@@ -234,9 +234,9 @@ func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	}
 	k.made++
 	if solicited {
-		k.mem.word(cqSolicit).Store(k.made)
+		k.mem.wordAt(cqSolicit).Store(k.made)
 	}
-	k.mem.word(cqMade).Store(k.made)
+	k.mem.wordAt(cqMade).Store(k.made)
 	return true
 }
 
@@ -244,13 +244,13 @@ func (k *completions) Put(c cq.Completion, solicited bool) bool {
 // up.
 func (k *completions) tellEpoch() {
 	if k.epoch {
-		k.mem.double(cqEpoch).Store(uint64(k.server.Start().UnixNano()))
+		k.mem.doubleAt(cqEpoch).Store(uint64(k.server.Start().UnixNano()))
 	}
 }
 
-// Asked implements cq.Sink.
-func (k *completions) Asked() (any, solicited bool) {
-	arm := k.mem.word(cqArm)
+// EventRequest implements cq.Sink.
+func (k *completions) EventRequest() (any, solicited bool) {
+	arm := k.mem.wordAt(cqArm)
 	if arm.Load() == 0 {
 		return false, false
 	}
@@ -258,36 +258,36 @@ func (k *completions) Asked() (any, solicited bool) {
 	return a&armAny != 0, a&armSolicited != 0
 }
 
-// Event implements cq.Sink.
-func (k *completions) Event() {
-	k.mem.word(cqTold).Store(k.made)
-	if k.channel == nil || k.mem.word(cqEvent).Swap(1) != 0 {
+// SignalEvent implements cq.Sink.
+func (k *completions) SignalEvent() {
+	k.mem.wordAt(cqTold).Store(k.made)
+	if k.channel == nil || k.mem.wordAt(cqEvent).Swap(1) != 0 {
 		return
 	}
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], k.handle)
-	k.channel.put(b[:])
+	k.channel.putRecord(b[:])
 }
 
-// Left implements cq.Sink.
-func (k *completions) Left(solicited bool) bool {
+// HasEntries implements cq.Sink.
+func (k *completions) HasEntries(solicited bool) bool {
 	last := k.made
 	if solicited {
-		last = k.mem.word(cqSolicit).Load()
+		last = k.mem.wordAt(cqSolicit).Load()
 	}
-	return int32(last-k.mem.word(cqTaken).Load()) > 0
+	return int32(last-k.mem.wordAt(cqTaken).Load()) > 0
 }
 
-// report reports an asynchronous event to a process. If the process does not read its events, it
+// reportEvent reports an asynchronous event to a process. If the process does not read its events, it
 // misses those that its pipe has no room for.
-func (c *opened) report(event, handle uint32) {
+func (c *opened) reportEvent(event, handle uint32) {
 	if c.pipe == nil {
 		return
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint32(b[:], event)
 	binary.LittleEndian.PutUint32(b[4:], handle)
-	c.put(b[:])
+	c.putRecord(b[:])
 }
 
 // takeEvents delivers a device's asynchronous events.
@@ -296,17 +296,17 @@ func (s *Server) takeEvents(d Device) {
 		switch {
 		case s.cqs[e.CQ] != nil:
 			k := s.cqs[e.CQ]
-			k.context.report(uint32(e.Kind), k.handle)
+			k.context.reportEvent(uint32(e.Kind), k.handle)
 		case s.qps[e.QP] != nil:
 			k := s.qps[e.QP]
-			k.context.report(uint32(e.Kind), k.handle)
+			k.context.reportEvent(uint32(e.Kind), k.handle)
 		case s.srqs[e.SRQ] != nil:
 			k := s.srqs[e.SRQ]
-			k.context.report(uint32(e.Kind), k.handle)
+			k.context.reportEvent(uint32(e.Kind), k.handle)
 		case e.Port != 0:
 			for c := range s.contexts {
 				if c.Device == d.Device {
-					c.report(uint32(e.Kind), uint32(e.Port))
+					c.reportEvent(uint32(e.Kind), uint32(e.Port))
 				}
 			}
 			if s.PortChanged != nil {

@@ -17,62 +17,62 @@ var requests map[op]request
 
 func init() {
 	requests = map[op]request{
-		opHello:          on((*session).hello),
-		opDevices:        on((*session).devices),
-		opOpen:           making(always[handleMsg](withPipe), (*session).open),
-		opClose:          on((*session).closeContext),
-		opQueryPort:      on((*session).queryPort),
-		opQueryGID:       on((*session).queryGID),
-		opAllocPD:        making(always[handleMsg](simple), (*session).allocPD),
-		opDeallocPD:      on((*session).deallocPD),
-		opRegMR:          making(always[regMR](simple), (*session).regMR),
-		opReregMR:        on((*session).reregMR),
-		opDeregMR:        on((*session).deregMR),
-		opAllocMW:        making(always[allocMW](simple), (*session).allocMW),
-		opDeallocMW:      on((*session).deallocMW),
-		opCreateChannel:  making(always[handleMsg](withPipe), (*session).createChannel),
-		opDestroyChannel: on((*session).destroyChannel),
-		opCreateCQ:       making(always[createCQ](withRing), (*session).createCQ),
-		opResizeCQ:       on((*session).resizeCQ),
-		opModifyCQ:       on((*session).modifyCQ),
-		opDestroyCQ:      on((*session).destroyCQ),
-		opCreateSRQ:      making(costOfSRQ, (*session).createSRQ),
-		opModifySRQ:      on((*session).modifySRQ),
-		opQuerySRQ:       on((*session).querySRQ),
-		opDestroySRQ:     on((*session).destroySRQ),
-		opCreateQP:       making(costOfQP, (*session).createQP),
-		opModifyQP:       on((*session).modifyQP),
-		opQueryQP:        on((*session).queryQP),
-		opDestroyQP:      on((*session).destroyQP),
-		opCreateAH:       making(always[createAH](simple), (*session).createAH),
-		opDestroyAH:      on((*session).destroyAH),
-		opAttachMcast:    on((*session).attachMcast),
-		opDetachMcast:    on((*session).detachMcast),
-		opQueryClock:     on((*session).queryClock),
-		opNotifyCQ:       on((*session).notifyCQ),
-		opLocate:         on((*session).locate),
-		opSetRateLimit:   on((*session).setRateLimit),
+		opHello:          requestFor((*session).handleHello),
+		opDevices:        requestFor((*session).listDevices),
+		opOpen:           makingRequest(fixedCost[handleMsg](withPipe), (*session).openDevice),
+		opClose:          requestFor((*session).closeContext),
+		opQueryPort:      requestFor((*session).queryPort),
+		opQueryGID:       requestFor((*session).queryGID),
+		opAllocPD:        makingRequest(fixedCost[handleMsg](simple), (*session).allocPD),
+		opDeallocPD:      requestFor((*session).deallocPD),
+		opRegMR:          makingRequest(fixedCost[regMR](simple), (*session).regMR),
+		opReregMR:        requestFor((*session).reregMR),
+		opDeregMR:        requestFor((*session).deregMR),
+		opAllocMW:        makingRequest(fixedCost[allocMW](simple), (*session).allocMW),
+		opDeallocMW:      requestFor((*session).deallocMW),
+		opCreateChannel:  makingRequest(fixedCost[handleMsg](withPipe), (*session).createChannel),
+		opDestroyChannel: requestFor((*session).destroyChannel),
+		opCreateCQ:       makingRequest(fixedCost[createCQ](withRing), (*session).createCQ),
+		opResizeCQ:       requestFor((*session).resizeCQ),
+		opModifyCQ:       requestFor((*session).modifyCQ),
+		opDestroyCQ:      requestFor((*session).destroyCQ),
+		opCreateSRQ:      makingRequest(costOfSRQ, (*session).createSRQ),
+		opModifySRQ:      requestFor((*session).modifySRQ),
+		opQuerySRQ:       requestFor((*session).querySRQ),
+		opDestroySRQ:     requestFor((*session).destroySRQ),
+		opCreateQP:       makingRequest(costOfQP, (*session).createQP),
+		opModifyQP:       requestFor((*session).modifyQP),
+		opQueryQP:        requestFor((*session).queryQP),
+		opDestroyQP:      requestFor((*session).destroyQP),
+		opCreateAH:       makingRequest(fixedCost[createAH](simple), (*session).createAH),
+		opDestroyAH:      requestFor((*session).destroyAH),
+		opAttachMcast:    requestFor((*session).attachMcast),
+		opDetachMcast:    requestFor((*session).detachMcast),
+		opQueryClock:     requestFor((*session).queryClock),
+		opNotifyCQ:       requestFor((*session).notifyCQ),
+		opLocate:         requestFor((*session).locateBytes),
+		opSetRateLimit:   requestFor((*session).setRateLimit),
 
-		opCMCreateChannel:  making(always[none](withPipe), (*session).cmCreateChannel),
-		opCMDestroyChannel: on((*session).cmDestroyChannel),
-		opCMCreateID:       making(always[cmCreateID](simple), (*session).cmCreateID),
-		opCMDestroyID:      on((*session).cmDestroyID),
-		opCMMigrate:        on((*session).cmMigrate),
-		opCMBind:           on((*session).cmBind),
-		opCMResolveAddr:    on((*session).cmResolveAddr),
-		opCMResolveRoute:   on((*session).cmResolveRoute),
-		opCMListen:         on((*session).cmListen),
-		opCMConnect:        on((*session).cmConnect),
-		opCMAccept:         on((*session).cmAccept),
-		opCMReject:         on((*session).cmReject),
-		opCMEstablish:      on((*session).cmEstablish),
-		opCMDisconnect:     on((*session).cmDisconnect),
-		opCMNotify:         on((*session).cmNotify),
-		opCMGetEvent:       on((*session).cmGetEvent),
-		opCMQPAttr:         on((*session).cmQPAttr),
-		opCMSetOption:      on((*session).cmSetOption),
-		opCMJoin:           on((*session).cmJoin),
-		opCMLeave:          on((*session).cmLeave),
+		opCMCreateChannel:  makingRequest(fixedCost[none](withPipe), (*session).cmCreateChannel),
+		opCMDestroyChannel: requestFor((*session).cmDestroyChannel),
+		opCMCreateID:       makingRequest(fixedCost[cmCreateID](simple), (*session).cmCreateID),
+		opCMDestroyID:      requestFor((*session).cmDestroyID),
+		opCMMigrate:        requestFor((*session).cmMigrate),
+		opCMBind:           requestFor((*session).cmBind),
+		opCMResolveAddr:    requestFor((*session).cmResolveAddr),
+		opCMResolveRoute:   requestFor((*session).cmResolveRoute),
+		opCMListen:         requestFor((*session).cmListen),
+		opCMConnect:        requestFor((*session).cmConnect),
+		opCMAccept:         requestFor((*session).cmAccept),
+		opCMReject:         requestFor((*session).cmReject),
+		opCMEstablish:      requestFor((*session).cmEstablish),
+		opCMDisconnect:     requestFor((*session).cmDisconnect),
+		opCMNotify:         requestFor((*session).cmNotify),
+		opCMGetEvent:       requestFor((*session).cmGetEvent),
+		opCMQPAttr:         requestFor((*session).cmQPAttr),
+		opCMSetOption:      requestFor((*session).cmSetOption),
+		opCMJoin:           requestFor((*session).cmJoin),
+		opCMLeave:          requestFor((*session).cmLeave),
 	}
 }
 
@@ -101,49 +101,49 @@ func newPipe() (p *pipe, read int, err error) {
 	return &pipe{fds[1]}, fds[0], nil
 }
 
-// put writes a record; false if the pipe is full, or the process has closed its end.
-func (p *pipe) put(b []byte) bool {
+// putRecord writes a record; false if the pipe is full, or the process has closed its end.
+func (p *pipe) putRecord(b []byte) bool {
 	n, err := unix.Write(p.fd, b)
 	return err == nil && n == len(b)
 }
 
-func (p *pipe) release() {
+func (p *pipe) releasePipe() {
 	unix.Close(p.fd)
 	p.fd = -1
 }
 
-func text16(s string) (b [16]byte) {
+func toText16(s string) (b [16]byte) {
 	copy(b[:15], s)
 	return b
 }
 
-// name returns the device's name: roce0, roce1 and so on, in the order of the host's interfaces.
-func name(number int) string { return fmt.Sprintf("roce%d", number) }
+// deviceName returns the device's name: roce0, roce1 and so on, in the order of the host's interfaces.
+func deviceName(number int) string { return fmt.Sprintf("roce%d", number) }
 
-func (x *session) devices(*none) answer {
+func (x *session) listDevices(*none) answer {
 	a := devicesAnswer{Count: uint32(len(x.server.devices))}
 	for i, d := range x.server.devices {
-		a.Devices[i] = deviceMsg{text16(name(i)), text16(d.Netdev), d.GUID()}
+		a.Devices[i] = deviceMsg{toText16(deviceName(i)), toText16(d.Netdev), d.GUID()}
 	}
 	return answer{body: a}
 }
 
-func (x *session) open(q *handleMsg) answer {
+func (x *session) openDevice(q *handleMsg) answer {
 	if int(q.Handle) >= len(x.server.devices) {
-		return failed(fmt.Errorf("%w: there is no device %d", syscall.ENODEV, q.Handle))
+		return failedAnswer(fmt.Errorf("%w: there is no device %d", syscall.ENODEV, q.Handle))
 	}
 	p, read, err := newPipe()
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	c := &opened{Device: x.server.devices[q.Handle].Device, pipe: p}
 	x.server.contexts[c] = true
 	l, limits := x.limitsOfOne(c), rateLimits(c.Device)
 	return answer{fds: []int{read}, body: deviceAnswer{
-		Handle: x.add(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
+		Handle: x.addObject(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
 		MaxMR: uint32(l.MR), MaxMW: uint32(l.MW), MaxPD: uint32(l.PD), MaxCQ: uint32(l.CQ), MaxCQE: uint32(l.CQE),
 		MaxQP: uint32(l.QP), MaxQPWR: uint32(l.QPWR), MaxSGE: uint32(l.SGE),
-		MaxQPRdAtom: uint32(l.QPRdAtom), MaxQPInitRdAtom: uint32(l.QPInitRdAtom), Atomics: bit(!l.NoAtomics),
+		MaxQPRdAtom: uint32(l.QPRdAtom), MaxQPInitRdAtom: uint32(l.QPInitRdAtom), Atomics: boolBit(!l.NoAtomics),
 		MaxSRQ: uint32(l.SRQ), MaxSRQWR: uint32(l.SRQWR), MaxSRQSGE: uint32(l.SRQSGE),
 		MaxAH: uint32(l.AH), MaxMcastGrp: uint32(l.McastGroups), MaxMcastQPAttach: uint32(l.McastQPAttach),
 		MaxTotalMcastQPAttach: uint32(l.McastQPAttachTotal),
@@ -170,7 +170,7 @@ func (x *session) limitsOfOne(c *opened) qp.Limits {
 // to peers (cm.DefaultConfig).
 const ackDelay = 15
 
-func bit(b bool) uint32 {
+func boolBit(b bool) uint32 {
 	if b {
 		return 1
 	}
@@ -178,34 +178,34 @@ func bit(b bool) uint32 {
 }
 
 func (x *session) closeContext(q *handleMsg) answer {
-	c, err := get[*opened](x, q.Handle, "context")
+	c, err := getObject[*opened](x, q.Handle, "context")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	delete(x.server.contexts, c)
-	c.release() // objects of the context continue without its asynchronous events
-	x.drop(q.Handle)
+	c.releasePipe() // objects of the context continue without its asynchronous events
+	x.dropHandle(q.Handle)
 	return answer{}
 }
 
 func (x *session) queryPort(q *handleMsg) answer {
-	c, err := get[*opened](x, q.Handle, "context")
+	c, err := getObject[*opened](x, q.Handle, "context")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	n, _ := c.Counters()
 	return answer{body: portAnswer{
 		Rate: uint64(c.Line()), ActiveMTU: uint32(c.Limits().ActiveMTU), GIDs: uint32(len(c.Addresses())),
-		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations), Active: bit(c.QueryPort().Active),
+		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations), Active: boolBit(c.QueryPort().Active),
 	}}
 }
 
 func (x *session) queryClock(q *handleMsg) answer {
-	c, err := get[*opened](x, q.Handle, "context")
+	c, err := getObject[*opened](x, q.Handle, "context")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return answer{body: clockAnswer{clock(c.Device)}}
+	return answer{body: clockAnswer{clockNow(c.Device)}}
 }
 
 // limits are the rate limits that a device takes, as in ibv_packet_pacing_caps.
@@ -215,30 +215,30 @@ type limits struct{ min, max, types uint32 }
 // limits RC and UC queue pairs by itself.
 func rateLimits(d *nicemu.Device) limits {
 	r := d.Settings().RateLimiter
-	l := limits{min: uint32(max(1, kbps(r.Min+units.Kbps-1))), max: math.MaxUint32, types: 1<<qp.UD | 1<<qp.RC | 1<<qp.UC}
+	l := limits{min: uint32(max(1, toKbps(r.Min+units.Kbps-1))), max: math.MaxUint32, types: 1<<qp.UD | 1<<qp.RC | 1<<qp.UC}
 	if d.Layer() != nil {
 		l.types = 1 << qp.UD
 	}
-	most := r.Max
-	if most == 0 {
-		most = d.Line()
+	maxRate := r.Max
+	if maxRate == 0 {
+		maxRate = d.Line()
 	}
-	if most > 0 {
-		l.max = uint32(min(kbps(most), math.MaxUint32))
+	if maxRate > 0 {
+		l.max = uint32(min(toKbps(maxRate), math.MaxUint32))
 	}
 	return l
 }
 
-// kbps returns a rate in kb/s, rounded down.
-func kbps(r units.Rate) int64 { return int64(r / units.Kbps) }
+// toKbps returns a rate in kb/s, rounded down.
+func toKbps(r units.Rate) int64 { return int64(r / units.Kbps) }
 
-// clock returns the emulated time in nanoseconds, as in completions.
-func clock(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }
+// clockNow returns the emulated time in nanoseconds, as in completions.
+func clockNow(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }
 
 func (x *session) queryGID(q *queryGID) answer {
-	c, err := get[*opened](x, q.Context, "context")
+	c, err := getObject[*opened](x, q.Context, "context")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	var a gidAnswer
 	if list := c.Addresses(); int(q.Index) < len(list) {

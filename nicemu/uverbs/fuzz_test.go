@@ -181,12 +181,12 @@ func FuzzRings(f *testing.F) {
 const (
 	pokeSlots = 0x80 // the offset is from the start of the slots
 	pokeRing  = 0x40 // then the server checks everything
-	pokeMost  = 64
+	maxPoke   = 64
 )
 
 func appendPoke(b []byte, what byte, at int, data []byte) []byte {
-	for ; len(data) > 0; data = data[min(len(data), pokeMost):] {
-		n := min(len(data), pokeMost)
+	for ; len(data) > 0; data = data[min(len(data), maxPoke):] {
+		n := min(len(data), maxPoke)
 		b = append(binary.LittleEndian.AppendUint16(append(b, what), uint16(at)), byte(n-1))
 		b = append(b, data[:n]...)
 		at += n
@@ -263,7 +263,7 @@ func (w *world) poke(c *client, k kit, data []byte) {
 		if data[0]&pokeSlots != 0 {
 			at = (pageSize + at) % len(m)
 		}
-		what, k := data[0], min(len(data)-4, 1+int(data[3])%pokeMost)
+		what, k := data[0], min(len(data)-4, 1+int(data[3])%maxPoke)
 		copy(m[at:], data[4:][:k])
 		data = data[4+k:]
 		if what&pokeRing != 0 {

@@ -61,8 +61,8 @@ func TestRings_ChangedWhileReadHarmNobody(t *testing.T) {
 		for i := range c.queues {
 			c.recordWork(i)
 		}
-		c.server.later(c.session)
-		w.server.Poll(w.engine.Now(), 32)
+		c.server.deferSession(c.session)
+		w.server.PollInput(w.engine.Now(), 32)
 		if n%10 == 0 {
 			w.run()
 			w.sound()
@@ -152,7 +152,7 @@ func TestHandles_MeanNothingToOthers(t *testing.T) {
 		c.join(k.srqRC, k.rc.QPNum)
 		c.write(k.rc, x.local, base, base+0x1000, 100)
 		q := c.queues[k.rc.Number]
-		b := q.sends.slots[int((q.mem.word(sendIndex).Load()-1)&q.sends.mask)*q.sends.stride:]
+		b := q.sends.slots[int((q.mem.wordAt(sendIndex).Load()-1)&q.sends.mask)*q.sends.stride:]
 		binary.LittleEndian.PutUint32(b, x.op)
 		binary.LittleEndian.PutUint32(b[16:], x.other)
 		w.run()
@@ -170,7 +170,7 @@ func (c *client) nonsense(q qpAnswer) {
 	for i := range k.sends.slots {
 		k.sends.slots[i] = 0xff
 	}
-	k.mem.word(sendIndex).Store(k.mem.word(sendIndex).Load() + k.sends.mask + 1)
+	k.mem.wordAt(sendIndex).Store(k.mem.wordAt(sendIndex).Load() + k.sends.mask + 1)
 	c.ring(q.Number)
 }
 
@@ -259,11 +259,11 @@ func TestTurn_TakesALimitedAmountOfWork(t *testing.T) {
 		c.nonsense(q)
 	}
 	v.write(v.rc, v.mr.Key, base, base+0x8000, 3000)
-	most, total, done := 0, 0, -1
+	maxTaken, total, done := 0, 0, -1
 	for n := 0; n < 10*depth && total < pairs*depth+1; n++ {
-		taken := w.server.Poll(w.engine.Now(), 32)
-		most, total = max(most, taken), total+taken
-		w.engine.Advance(w.engine.Now() + 10*1000) // less than the victim's next deadline
+		taken := w.server.PollInput(w.engine.Now(), 32)
+		maxTaken, total = max(maxTaken, taken), total+taken
+		w.engine.AdvanceTo(w.engine.Now() + 10*1000) // less than the victim's next deadline
 		if v.queues[v.rc.Number].sends.taken == 1 && done < 0 {
 			done = n
 		}
@@ -271,8 +271,8 @@ func TestTurn_TakesALimitedAmountOfWork(t *testing.T) {
 	if total != pairs*depth+1 {
 		t.Errorf("%d entries are taken, not %d", total, pairs*depth+1)
 	}
-	if limit := perPoll + 2*perTurn; most > limit {
-		t.Errorf("a turn has taken %d entries, not %d at most", most, limit)
+	if limit := perPoll + 2*perTurn; maxTaken > limit {
+		t.Errorf("a turn has taken %d entries, not %d at most", maxTaken, limit)
 	}
 	if done < 0 || done > 2 {
 		t.Errorf("the victim's entry was taken in turn %d", done)
@@ -313,12 +313,12 @@ func TestTurn_AnswersALimitedNumberOfRequests(t *testing.T) {
 		defer all[i].close()
 		must[none](all[i], opHello, helloMsg{Version: abiVersion})
 		all[i].request = message(opDevices, nil)
-		w.server.later(all[i].session)
+		w.server.deferSession(all[i].session)
 	}
 	left := programs
 	for turn := 0; left > 0; turn++ {
 		before := left
-		w.server.Poll(w.engine.Now(), 32)
+		w.server.PollInput(w.engine.Now(), 32)
 		left = 0
 		for _, c := range all {
 			if c.request != nil {
@@ -343,10 +343,10 @@ func TestBell_OfAHostileProcessBreaksNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range anyWords { // every possible number, and none is a queue's
-		c.shared.double(anyOffset + 8*i).Store(^uint64(0))
+		c.shared.doubleAt(anyOffset + 8*i).Store(^uint64(0))
 	}
 	for i := range maxQueues / 64 {
-		c.shared.double(dirtyOffset + 8*i).Store(^uint64(0))
+		c.shared.doubleAt(dirtyOffset + 8*i).Store(^uint64(0))
 	}
 	w.run()
 	c.modify(k.rc, qpAttr{State: uint32(qp.Reset)}, qp.MaskState)
@@ -369,7 +369,7 @@ func TestQueue_NeverPolledOverrunsAlone(t *testing.T) {
 		t.Errorf("the queue pair is in %v", qp.State(a.State))
 	}
 	for range 20000 { // more asynchronous events than their pipe holds
-		c.queues[k.ud.Number].spoil()
+		c.queues[k.ud.Number].failQueue()
 	}
 	w.sound()
 	v.unharmed(t)
@@ -495,11 +495,11 @@ func TestEvents_UntakenAreLimited(t *testing.T) {
 func TestResize_CopiesNoMoreThanThereIs(t *testing.T) {
 	w, v, c, k := attacked(t)
 	big := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 1 << 20})
-	c.completions(big.Handle).mem.word(cqTaken).Store(^uint32(0) - 500_000)
+	c.completions(big.Handle).mem.wordAt(cqTaken).Store(^uint32(0) - 500_000)
 	if a := c.ask(opResizeCQ, createCQ{CQ: big.Handle, CQE: 1 << 20}); errnoOf(a.err) != syscall.EBUSY {
 		t.Errorf("resizing: %v", a.err)
 	}
-	c.completions(big.Handle).mem.word(cqTaken).Store(0)
+	c.completions(big.Handle).mem.wordAt(cqTaken).Store(0)
 	must[cqAnswer](c, opResizeCQ, createCQ{CQ: big.Handle, CQE: 100})
 	w.sound()
 	v.unharmed(t)

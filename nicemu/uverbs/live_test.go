@@ -69,7 +69,7 @@ func (l *live) poll() {
 	for !l.stop.Load() {
 		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(l.server.FD()), Events: unix.POLLIN}}, 10)
 		l.engine.Lock()
-		l.server.Poll(0, 32)
+		l.server.PollInput(0, 32)
 		l.engine.Unlock()
 	}
 }
@@ -218,11 +218,11 @@ func TestRequest_IsAnsweredAfterEarlierWork(t *testing.T) {
 	if _, err := c.peer.Write(message(opQueryQP, handleMsg{Handle: k.rc.Handle})); err != nil {
 		t.Fatal(err)
 	}
-	w.server.Poll(w.engine.Now(), 32)
+	w.server.PollInput(w.engine.Now(), 32)
 	if c.request == nil || c.session.queues[k.rc.Number].sends.taken != 1 {
 		t.Error("the request has been answered, or the work not taken")
 	}
-	w.server.Poll(w.engine.Now(), 32)
+	w.server.PollInput(w.engine.Now(), 32)
 	b := make([]byte, maxMessage)
 	if n, err := c.peer.Read(b); err != nil || n <= headLen || binary.LittleEndian.Uint32(b) != 0 {
 		t.Errorf("an answer of %d bytes: %v", n, err)
@@ -246,7 +246,7 @@ func TestRequest_WaitsForAllWorkOfItsQueue(t *testing.T) {
 	}
 	turns, first := 0, -1
 	for b := make([]byte, maxMessage); ; turns++ {
-		w.server.Poll(w.engine.Now(), 32)
+		w.server.PollInput(w.engine.Now(), 32)
 		if n, _, err := unix.Recvfrom(v.socketOf(), b, unix.MSG_DONTWAIT); err == nil && n > 0 {
 			first = turns
 		}
@@ -257,7 +257,7 @@ func TestRequest_WaitsForAllWorkOfItsQueue(t *testing.T) {
 			t.Fatal("there is no answer")
 		}
 	}
-	if least := depth / (perSession + 3*perTurn); turns < least || first < 0 || first > 1 {
+	if minTurns := depth / (perSession + 3*perTurn); turns < minTurns || first < 0 || first > 1 {
 		t.Errorf("the request took %d turns, the other's %d", turns, first)
 	}
 	w.sound()
@@ -498,7 +498,7 @@ func peer(t *testing.T, l *net.UnixListener) (*process, func()) {
 	if err != nil {
 		t.Skipf("SKIPPED: the memory of another process cannot be reached here: %v", err)
 	}
-	return p, func() { p.close(); f.Close(); c.Close() }
+	return p, func() { p.closeProcess(); f.Close(); c.Close() }
 }
 
 // A process's memory is accessible as long as it is the process that connected,
@@ -511,7 +511,7 @@ func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 	}
 	defer l.Close()
 	load := func(p *process, addr uint64) (string, bool) {
-		b, f := p.Load(nil, addr, uint32(len(secret)))
+		b, f := p.LoadBytes(nil, addr, uint32(len(secret)))
 		return string(b), f == memory.OK
 	}
 
@@ -525,7 +525,7 @@ func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 		if b, ok := load(p, r.addr); !ok || b != secret {
 			t.Errorf("a stopped process has %q", b)
 		}
-		if p.Store(r.addr, []byte("WHAT")) != memory.OK {
+		if p.StoreBytes(r.addr, []byte("WHAT")) != memory.OK {
 			t.Error("a stopped process cannot be written to")
 		}
 		if err := r.Process.Signal(unix.SIGCONT); err != nil {
@@ -537,7 +537,7 @@ func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 		if _, ok := load(p, 0); ok {
 			t.Error("there is something at address 0")
 		}
-		if p.Store(uint64(^uintptr(0)-100), []byte("kernel")) == memory.OK || !p.here() {
+		if p.StoreBytes(uint64(^uintptr(0)-100), []byte("kernel")) == memory.OK || !p.isConnected() {
 			t.Error("there is something at the end")
 		}
 	})
@@ -554,7 +554,7 @@ func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 		if s := r.say("meow"); s != "meow\n" {
 			t.Fatalf("cat says %q", s)
 		}
-		if p.here() || p.mapped(r.addr, 1) || p.Store(r.addr, []byte("x")) == memory.OK {
+		if p.isConnected() || p.hasMapped(r.addr, 1) || p.StoreBytes(r.addr, []byte("x")) == memory.OK {
 			t.Error("the memory of the program that came after it can be reached")
 		}
 	})
@@ -580,7 +580,7 @@ func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 				t.Errorf("the first, which has ended, has %q", b)
 			}
 		}
-		if p.here() || p.Store(r.addr, []byte("x")) == memory.OK {
+		if p.isConnected() || p.StoreBytes(r.addr, []byte("x")) == memory.OK {
 			t.Error("a process that has ended can be reached")
 		}
 	})
@@ -624,19 +624,19 @@ func TestMemory_ThatIsNotMappedIsRefused(t *testing.T) {
 			t.Errorf("%#x bytes at %#x: %v", r.length, r.addr, a.err)
 		}
 	}
-	if b, f := p.Load(nil, at, 6); f != memory.OK || string(b) != "abcabc" {
+	if b, f := p.LoadBytes(nil, at, 6); f != memory.OK || string(b) != "abcabc" {
 		t.Errorf("%q", b)
 	}
 	if err := unix.Mprotect(m, unix.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
-	if p.Store(at, []byte("x")) == memory.OK {
+	if p.StoreBytes(at, []byte("x")) == memory.OK {
 		t.Error("read-only memory is written to")
 	}
 	if err := unix.Munmap(m); err != nil {
 		t.Fatal(err)
 	}
-	if _, f := p.Load(nil, at, 6); f == memory.OK || !p.here() {
+	if _, f := p.LoadBytes(nil, at, 6); f == memory.OK || !p.isConnected() {
 		t.Error("memory that is unmapped is read")
 	}
 	w.sound()

@@ -14,12 +14,12 @@ import (
 // host is the memory of a process.
 type host interface {
 	memory.Backing
-	// mapped reports whether the first and the last of n bytes can be read.
-	mapped(addr, n uint64) bool
-	// markGone ends all access.
-	markGone()
-	// close closes descriptors, once the memory is no longer used.
-	close()
+	// hasMapped reports whether the first and the last of n bytes can be read.
+	hasMapped(addr, n uint64) bool
+	// markEnded ends all access.
+	markEnded()
+	// closeProcess closes descriptors, once the memory is no longer used.
+	closeProcess()
 }
 
 // process is the memory of the process behind a session, for as long as that process lives and runs
@@ -38,7 +38,7 @@ type host interface {
 type process struct {
 	pid   int
 	space int // /proc/PID/mem
-	gone  bool
+	ended bool
 
 	// State of the current call, kept here so that it does not allocate.
 	local  unix.Iovec
@@ -73,16 +73,16 @@ func openProcess(pid, pidfd int) (*process, error) {
 	}
 	p := &process{pid: pid, space: space}
 	// If it exists now, its ID was its own a moment ago.
-	if ended, err := ready(pidfd); err != nil || ended || !p.here() {
-		p.close()
+	if ended, err := isReadable(pidfd); err != nil || ended || !p.isConnected() {
+		p.closeProcess()
 		return nil, fmt.Errorf("process %d: %w", pid, syscall.ESRCH)
 	}
 	return p, nil
 }
 
-// ready reports whether a descriptor can be read. It retries after a signal, which Go's runtime
+// isReadable reports whether a descriptor can be read. It retries after a signal, which Go's runtime
 // sends to itself.
-func ready(fd int) (bool, error) {
+func isReadable(fd int) (bool, error) {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		if err != unix.EINTR {
@@ -91,36 +91,36 @@ func ready(fd int) (bool, error) {
 	}
 }
 
-// here reports whether the process is still the one that connected.
-func (p *process) here() bool {
-	if !p.gone {
+// isConnected reports whether the process is still the one that connected.
+func (p *process) isConnected() bool {
+	if !p.ended {
 		// Nothing is mapped at 0 unless a program insists: an existing space returns a byte or EIO,
 		// one that has ended returns end of file.
 		n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(p.space), uintptr(unsafe.Pointer(&p.peek[0])), 1, 0, 0, 0)
-		p.gone = errno == 0 && n == 0
+		p.ended = errno == 0 && n == 0
 	}
-	return !p.gone
+	return !p.ended
 }
 
-// Load implements memory.Backing.
-func (p *process) Load(dst []byte, addr uint64, n uint32) ([]byte, memory.Fault) {
+// LoadBytes implements memory.Backing.
+func (p *process) LoadBytes(dst []byte, addr uint64, n uint32) ([]byte, memory.Fault) {
 	from := len(dst)
 	dst = slices.Grow(dst, int(n))[:from+int(n)]
-	if f := p.move(unix.SYS_PROCESS_VM_READV, addr, dst[from:]); f != memory.OK {
+	if f := p.moveBytes(unix.SYS_PROCESS_VM_READV, addr, dst[from:]); f != memory.OK {
 		return dst[:from], f
 	}
 	return dst, memory.OK
 }
 
-// Store implements memory.Backing.
-func (p *process) Store(addr uint64, data []byte) memory.Fault {
-	return p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
+// StoreBytes implements memory.Backing.
+func (p *process) StoreBytes(addr uint64, data []byte) memory.Fault {
+	return p.moveBytes(unix.SYS_PROCESS_VM_WRITEV, addr, data)
 }
 
-// move copies all of b, which is not empty, from or to the process. If the process has ended since
+// moveBytes copies all of b, which is not empty, from or to the process. If the process has ended since
 // here checked, the call fails with ESRCH.
-func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
-	if !p.here() {
+func (p *process) moveBytes(call uintptr, addr uint64, b []byte) memory.Fault {
+	if !p.isConnected() {
 		return memory.Gone
 	}
 	p.local.Base, p.local.Len = &b[0], uint64(len(b))
@@ -136,14 +136,14 @@ func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
 	return memory.OK
 }
 
-// mapped implements host.
-func (p *process) mapped(addr, n uint64) bool {
+// hasMapped implements host.
+func (p *process) hasMapped(addr, n uint64) bool {
 	var b [1]byte
-	return p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
+	return p.moveBytes(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.moveBytes(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
 }
 
-// markGone implements host.
-func (p *process) markGone() { p.gone = true }
+// markEnded implements host.
+func (p *process) markEnded() { p.ended = true }
 
-// close implements host.
-func (p *process) close() { unix.Close(p.space) }
+// closeProcess implements host.
+func (p *process) closeProcess() { unix.Close(p.space) }

@@ -26,16 +26,16 @@ func TestProcess_DeadHasItsMemoryGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	if f := p.Store(8, []byte{1}); f != memory.Unmapped {
+	defer p.closeProcess()
+	if f := p.StoreBytes(8, []byte{1}); f != memory.Unmapped {
 		t.Errorf("memory that is not there: %v", f)
 	}
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	// It is not waited for, so its number stays.
-	await.True(t, "memory that is gone", func() bool { return p.Store(8, []byte{1}) == memory.Gone })
-	if _, f := p.Load(nil, 8, 1); f != memory.Gone {
+	await.True(t, "memory that is gone", func() bool { return p.StoreBytes(8, []byte{1}) == memory.Gone })
+	if _, f := p.LoadBytes(nil, 8, 1); f != memory.Gone {
 		t.Errorf("memory of a process that has ended: %v", f)
 	}
 }
@@ -64,6 +64,6 @@ func TestProcess_IsFoundWhileSignalsArrive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.close()
+		p.closeProcess()
 	}
 }

@@ -53,8 +53,8 @@ func (k *queue) layOut(name string, sends, sendStride, recvs, recvStride int) (f
 	return fd, nil
 }
 
-// enlist assigns a queue its number in the doorbell page.
-func (x *session) enlist(k *queue) error {
+// enlistQueue assigns a queue its number in the doorbell page.
+func (x *session) enlistQueue(k *queue) error {
 	if n := len(x.free); n > 0 {
 		k.number = x.free[n-1]
 		x.free = x.free[:n-1]
@@ -69,41 +69,41 @@ func (x *session) enlist(k *queue) error {
 	return nil
 }
 
-func (x *session) strike(k *queue) {
+func (x *session) strikeQueue(k *queue) {
 	x.queues[k.number] = nil
 	x.free = append(x.free, k.number)
 }
 
-// pair finds a queue pair.
-func (x *session) pair(handle uint32) (*queue, error) {
-	k, err := get[*queue](x, handle, "queue pair")
+// findPair finds a queue pair.
+func (x *session) findPair(handle uint32) (*queue, error) {
+	k, err := getObject[*queue](x, handle, "queue pair")
 	if err == nil && k.qp == nil {
 		err = fmt.Errorf("%w: %d is a shared receive queue", syscall.ENOENT, handle)
 	}
 	return k, err
 }
 
-func (x *session) shared(handle uint32) (*queue, error) {
-	k, err := get[*queue](x, handle, "shared receive queue")
+func (x *session) findSRQ(handle uint32) (*queue, error) {
+	k, err := getObject[*queue](x, handle, "shared receive queue")
 	if err == nil && k.srq == nil {
 		err = fmt.Errorf("%w: %d is a queue pair", syscall.ENOENT, handle)
 	}
 	return k, err
 }
 
-// parts finds the objects for a new queue pair.
-func (x *session) parts(q *createQP) (d *domain, send, recv *completions, srq *queue, err error) {
-	if d, err = get[*domain](x, q.PD, "protection domain"); err != nil {
+// findParts finds the objects for a new queue pair.
+func (x *session) findParts(q *createQP) (d *domain, send, recv *completions, srq *queue, err error) {
+	if d, err = getObject[*domain](x, q.PD, "protection domain"); err != nil {
 		return
 	}
-	if send, err = get[*completions](x, q.SendCQ, "completion queue"); err != nil {
+	if send, err = getObject[*completions](x, q.SendCQ, "completion queue"); err != nil {
 		return
 	}
-	if recv, err = get[*completions](x, q.RecvCQ, "completion queue"); err != nil {
+	if recv, err = getObject[*completions](x, q.RecvCQ, "completion queue"); err != nil {
 		return
 	}
 	if q.SRQ != 0 {
-		srq, err = x.shared(q.SRQ)
+		srq, err = x.findSRQ(q.SRQ)
 	}
 	for _, other := range []*opened{send.context, recv.context} {
 		if err == nil && other.Device != d.context.Device {
@@ -114,17 +114,17 @@ func (x *session) parts(q *createQP) (d *domain, send, recv *completions, srq *q
 }
 
 func (x *session) createQP(q *createQP) answer {
-	d, send, recv, srq, err := x.parts(q)
+	d, send, recv, srq, err := x.findParts(q)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	for _, n := range []uint32{q.MaxSendWR, q.MaxRecvWR, q.MaxSendSGE, q.MaxRecvSGE, q.MaxInline, q.Type} {
 		if n > 1<<30 {
-			return failed(fmt.Errorf("%w: %d exceeds all limits", syscall.EINVAL, n))
+			return failedAnswer(fmt.Errorf("%w: %d exceeds all limits", syscall.EINVAL, n))
 		}
 	}
 	if q.Type > uint32(qp.UD) {
-		return failed(fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, q.Type))
+		return failedAnswer(fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, q.Type))
 	}
 	c := nicemu.QPConfig{
 		Type: qp.Type(q.Type), SendCQ: send.cq, RecvCQ: recv.cq, SignalAll: q.SignalAll != 0,
@@ -142,14 +142,14 @@ func (x *session) createQP(q *createQP) answer {
 	}
 	k := &queue{session: x, context: d.context, sendCQ: send, shared: srq, datagrams: c.Type == qp.UD}
 	if k.qp, err = d.pd.CreateQP(c); err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	return x.finishQP(k, c.Cap)
 }
 
 // sendStride returns the length of an entry of the send queue. Inline bytes replace the list, and
 // may fill it: drivers grant what fits, and rdma_xclient relies on it.
-func sendStride(c qp.Cap) int { return stride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline)) }
+func sendStride(c qp.Cap) int { return slotStride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline)) }
 
 // chunk is the amount of a message copied from or to a process at once: a system call costs as much
 // as copying some pages.
@@ -159,22 +159,22 @@ const chunk = 64 << 10
 func (x *session) finishQP(k *queue, c qp.Cap) answer {
 	a := qpAnswer{
 		QPNum: k.qp.Number(), MaxSendWR: uint32(c.MaxSendWR), MaxRecvWR: uint32(c.MaxRecvWR), MaxSendSGE: uint32(c.MaxSendSGE), MaxRecvSGE: uint32(c.MaxRecvSGE),
-		MaxInline: uint32(c.MaxInline), SendSlots: uint32(slots(c.MaxSendWR)), RecvSlots: uint32(slots(c.MaxRecvWR)),
-		SendStride: uint32(sendStride(c)), RecvStride: uint32(stride(recvLen + sgeLen*c.MaxRecvSGE)),
+		MaxInline: uint32(c.MaxInline), SendSlots: uint32(ringSlots(c.MaxSendWR)), RecvSlots: uint32(ringSlots(c.MaxRecvWR)),
+		SendStride: uint32(sendStride(c)), RecvStride: uint32(slotStride(recvLen + sgeLen*c.MaxRecvSGE)),
 	}
 	fd, err := k.layOut("qp", int(a.SendSlots), int(a.SendStride), int(a.RecvSlots), int(a.RecvStride))
 	if err == nil {
-		if err = x.enlist(k); err != nil {
-			k.mem.close()
+		if err = x.enlistQueue(k); err != nil {
+			k.mem.closeMemory()
 			unix.Close(fd)
 		}
 	}
 	if err != nil {
 		_ = k.qp.Destroy()
-		return failed(err)
+		return failedAnswer(err)
 	}
 	k.sends.sges, k.recvs.sges = c.MaxSendSGE, c.MaxRecvSGE
-	k.handle = x.add(k)
+	k.handle = x.addObject(k)
 	x.server.qps[k.qp] = k
 	if k.shared != nil {
 		k.shared.users++
@@ -184,13 +184,13 @@ func (x *session) finishQP(k *queue, c qp.Cap) answer {
 }
 
 func (x *session) modifyQP(q *qpAttr) answer {
-	k, err := x.pair(q.QP)
+	k, err := x.findPair(q.QP)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	m := qp.Mask(q.Mask)
 	if err := q.checkRanges(m); err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a := attrOf(q)
 	if m&qp.MaskAV != 0 && m&qp.MaskState != 0 && a.State == qp.RTR {
@@ -200,12 +200,12 @@ func (x *session) modifyQP(q *qpAttr) answer {
 		a.AV.Port = old.Port
 	}
 	if err := k.qp.Modify(a, m); err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if m&qp.MaskState != 0 && a.State == qp.Reset {
 		k.sends.taken, k.recvs.taken = 0, 0
-		k.mem.word(sendIndex).Store(0)
-		k.mem.word(recvIndex).Store(0)
+		k.mem.wordAt(sendIndex).Store(0)
+		k.mem.wordAt(recvIndex).Store(0)
 	}
 	return answer{body: handleMsg{Handle: uint32(k.qp.State())}}
 }
@@ -231,11 +231,11 @@ func (q *qpAttr) checkRanges(m qp.Mask) error {
 }
 
 func (x *session) setRateLimit(q *rateLimitMsg) answer {
-	k, err := x.pair(q.QP)
+	k, err := x.findPair(q.QP)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return done(k.qp.SetRateLimit(qp.RateLimit{
+	return doneAnswer(k.qp.SetRateLimit(qp.RateLimit{
 		Rate: units.Rate(q.Rate) * units.Kbps, MaxBurst: units.Bytes(q.MaxBurst), TypicalPacket: units.Bytes(q.TypicalPacket),
 	}))
 }
@@ -253,37 +253,37 @@ func attrTo(a *qp.Attr) qpAttr {
 	return qpAttr{
 		State: uint32(a.State), CurState: uint32(a.CurState), PathMTU: uint32(a.PathMTU), MigState: uint32(a.MigState),
 		QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPN: a.DestQPN, Access: a.Access, PKeyIndex: uint32(a.PKeyIndex),
-		AH: attrOfVector(&a.AV), EnSQDAsyncNotify: uint8(bit(a.EnSQDAsyncNotify)), SQDraining: uint8(bit(a.SQDraining)),
+		AH: attrOfVector(&a.AV), EnSQDAsyncNotify: uint8(boolBit(a.EnSQDAsyncNotify)), SQDraining: uint8(boolBit(a.SQDraining)),
 		MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic,
 		MinRNRTimer: a.MinRNRTimer, Port: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCnt, RNRRetry: a.RNRRetry,
 	}
 }
 
 func (x *session) queryQP(q *handleMsg) answer {
-	k, err := x.pair(q.Handle)
+	k, err := x.findPair(q.Handle)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a, _ := k.qp.Query()
 	return answer{body: attrTo(&a)}
 }
 
 func (x *session) destroyQP(q *handleMsg) answer {
-	k, err := x.pair(q.Handle)
+	k, err := x.findPair(q.Handle)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	return remove(x, q.Handle, func() error {
+	return removeObject(x, q.Handle, func() error {
 		if len(k.groups) > 0 {
 			return fmt.Errorf("%w: queue pair %d is attached to %d multicast groups: detach it first", syscall.EBUSY, k.qp.Number(), len(k.groups))
 		}
-		k.destroy()
-		x.release(k)
+		k.destroyQueue()
+		x.releaseObject(k)
 		return nil
 	})
 }
 
-func (k *queue) detach(g qp.GID) error {
+func (k *queue) detachGroup(g qp.GID) error {
 	err := k.qp.DetachMcast(g)
 	for i := range k.groups {
 		if err == nil && k.groups[i] == g {
@@ -294,12 +294,12 @@ func (k *queue) detach(g qp.GID) error {
 	return err
 }
 
-// destroy ends what the device has of the queue.
-func (k *queue) destroy() {
+// destroyQueue ends what the device has of the queue.
+func (k *queue) destroyQueue() {
 	x := k.session
 	if k.qp != nil {
 		for len(k.groups) > 0 {
-			_ = k.detach(k.groups[0])
+			_ = k.detachGroup(k.groups[0])
 		}
 		_ = k.qp.Destroy()
 		delete(x.server.qps, k.qp)
@@ -310,72 +310,72 @@ func (k *queue) destroy() {
 		_ = k.srq.Destroy()
 		delete(x.server.srqs, k.srq)
 	}
-	x.strike(k)
+	x.strikeQueue(k)
 	k.session = nil
 }
 
 func (x *session) createSRQ(q *createSRQ) answer {
-	d, err := get[*domain](x, q.PD, "protection domain")
+	d, err := getObject[*domain](x, q.PD, "protection domain")
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if q.MaxWR > 1<<30 || q.MaxSGE > 1<<30 {
-		return failed(fmt.Errorf("%w: max_wr is %d, max_sge %d", syscall.EINVAL, q.MaxWR, q.MaxSGE))
+		return failedAnswer(fmt.Errorf("%w: max_wr is %d, max_sge %d", syscall.EINVAL, q.MaxWR, q.MaxSGE))
 	}
 	k := &queue{session: x, context: d.context}
 	if k.srq, err = d.pd.CreateSRQ(qp.SRQAttr{MaxWR: int(q.MaxWR), MaxSGE: int(q.MaxSGE)}); err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
-	a := srqAnswer{MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Slots: uint32(slots(int(q.MaxWR))), Stride: uint32(stride(recvLen + sgeLen*int(q.MaxSGE)))}
+	a := srqAnswer{MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Slots: uint32(ringSlots(int(q.MaxWR))), Stride: uint32(slotStride(recvLen + sgeLen*int(q.MaxSGE)))}
 	fd, err := k.layOut("srq", 0, 0, int(a.Slots), int(a.Stride))
 	if err == nil {
-		if err = x.enlist(k); err != nil {
-			k.mem.close()
+		if err = x.enlistQueue(k); err != nil {
+			k.mem.closeMemory()
 			unix.Close(fd)
 		}
 	}
 	if err != nil {
 		_ = k.srq.Destroy()
-		return failed(err)
+		return failedAnswer(err)
 	}
 	k.recvs.sges = int(q.MaxSGE)
-	k.handle = x.add(k)
+	k.handle = x.addObject(k)
 	x.server.srqs[k.srq] = k
 	a.Handle, a.Number = k.handle, k.number
 	return answer{body: a, fds: []int{fd}}
 }
 
 func (x *session) modifySRQ(q *modifySRQ) answer {
-	k, err := x.shared(q.SRQ)
+	k, err := x.findSRQ(q.SRQ)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if qp.SRQMask(q.Mask)&qp.SRQMaxWR != 0 || q.Mask > 0xff {
-		return failed(fmt.Errorf("%w: the device cannot resize a shared receive queue: leave IBV_SRQ_MAX_WR out", syscall.EOPNOTSUPP))
+		return failedAnswer(fmt.Errorf("%w: the device cannot resize a shared receive queue: leave IBV_SRQ_MAX_WR out", syscall.EOPNOTSUPP))
 	}
-	return done(k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQMask(q.Mask)))
+	return doneAnswer(k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQMask(q.Mask)))
 }
 
 func (x *session) querySRQ(q *handleMsg) answer {
-	k, err := x.shared(q.Handle)
+	k, err := x.findSRQ(q.Handle)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	a := k.srq.Query()
 	return answer{body: srqAttr{MaxWR: uint32(a.MaxWR), MaxSGE: uint32(a.MaxSGE), Limit: uint32(a.Limit)}}
 }
 
 func (x *session) destroySRQ(q *handleMsg) answer {
-	k, err := x.shared(q.Handle)
+	k, err := x.findSRQ(q.Handle)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	if k.users > 0 {
-		return failed(fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, k.users))
+		return failedAnswer(fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, k.users))
 	}
-	return remove(x, q.Handle, func() error {
-		k.destroy()
-		x.release(k)
+	return removeObject(x, q.Handle, func() error {
+		k.destroyQueue()
+		x.releaseObject(k)
 		return nil
 	})
 }

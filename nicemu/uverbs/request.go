@@ -18,10 +18,10 @@ import (
 func (x *session) serveOnce() (taken int) {
 	switch {
 	case x.request != nil:
-		x.serve()
+		x.serveRequest()
 		taken += perRequest
 	case x.asked:
-		x.read()
+		x.readRequest()
 	}
 	if x.greeted && !x.ended {
 		taken += x.takePosted()
@@ -29,9 +29,9 @@ func (x *session) serveOnce() (taken int) {
 	return taken
 }
 
-// read reads a request from the socket. The session ends if the process has hung up, or has sent an
+// readRequest reads a request from the socket. The session ends if the process has hung up, or has sent an
 // invalid one.
-func (x *session) read() {
+func (x *session) readRequest() {
 	x.asked = false
 	n, _, flags, _, err := unix.Recvmsg(x.socket, x.buffer, nil, unix.MSG_DONTWAIT)
 	switch {
@@ -42,19 +42,19 @@ func (x *session) read() {
 		return
 	}
 	x.request = x.buffer[:n]
-	x.server.later(x)
+	x.server.deferSession(x)
 }
 
-// serve answers the request that has been read.
-func (x *session) serve() {
+// serveRequest answers the request that has been read.
+func (x *session) serveRequest() {
 	a, again := x.answerRequest(op(binary.LittleEndian.Uint32(x.request)), x.request[headLen:])
 	if again {
-		x.server.later(x)
+		x.server.deferSession(x)
 		return
 	}
 	x.request = nil
-	err := a.send(x.socket)
-	a.close()
+	err := a.sendAnswer(x.socket)
+	a.closeFiles()
 	if err != nil {
 		x.endProcess()
 	}
@@ -67,11 +67,11 @@ type answer struct {
 	fds  []int // passed to the process and closed here
 }
 
-func failed(err error) answer { return answer{err: err} }
+func failedAnswer(err error) answer { return answer{err: err} }
 
-// send sends the answer to the process. It fails if there is no room: then the process has left many
+// sendAnswer sends the answer to the process. It fails if there is no room: then the process has left many
 // answers unread.
-func (a *answer) send(socket int) error {
+func (a *answer) sendAnswer(socket int) error {
 	var b bytes.Buffer
 	head := [headLen]byte{}
 	if a.err != nil {
@@ -93,7 +93,7 @@ func (a *answer) send(socket int) error {
 	return unix.Sendmsg(socket, b.Bytes()[:min(b.Len(), maxMessage)], rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-func (a *answer) close() {
+func (a *answer) closeFiles() {
 	for _, fd := range a.fds {
 		unix.Close(fd)
 	}
@@ -111,15 +111,15 @@ func errnoOf(err error) syscall.Errno {
 // request handles an operation.
 type request func(x *session, body []byte) answer
 
-// on returns the request of a function with a decoded body.
-func on[Q any](f func(*session, *Q) answer) request {
+// requestFor returns the request of a function with a decoded body.
+func requestFor[Q any](f func(*session, *Q) answer) request {
 	return func(x *session, body []byte) answer {
 		var q Q
 		if len(body) != binary.Size(q) {
-			return failed(fmt.Errorf("%w: a request of %d bytes, not %d", syscall.EPROTO, len(body), binary.Size(q)))
+			return failedAnswer(fmt.Errorf("%w: a request of %d bytes, not %d", syscall.EPROTO, len(body), binary.Size(q)))
 		}
 		if _, err := binary.Decode(body, binary.LittleEndian, &q); err != nil {
-			return failed(fmt.Errorf("%w: %w", syscall.EPROTO, err))
+			return failedAnswer(fmt.Errorf("%w: %w", syscall.EPROTO, err))
 		}
 		return f(x, &q)
 	}
@@ -130,20 +130,20 @@ func (x *session) answerRequest(o op, body []byte) (a answer, again bool) {
 	f := requests[o]
 	switch {
 	case f == nil:
-		return failed(fmt.Errorf("%w: unknown request %d", syscall.ENOSYS, o)), false
+		return failedAnswer(fmt.Errorf("%w: unknown request %d", syscall.ENOSYS, o)), false
 	case x.ended:
-		return failed(syscall.EIO), false
+		return failedAnswer(syscall.EIO), false
 	case o != opHello && !x.greeted:
-		return failed(fmt.Errorf("%w: the first request has to be HELLO", syscall.EPROTO)), false
-	case (o == opModifyQP || o == opModifySRQ) && x.drain(body):
+		return failedAnswer(fmt.Errorf("%w: the first request has to be HELLO", syscall.EPROTO)), false
+	case (o == opModifyQP || o == opModifySRQ) && x.drainQueue(body):
 		return answer{}, true
 	}
 	return f(x, body), false
 }
 
-// drain takes some of the requests posted to a queue before it is modified; its handle is the first
+// drainQueue takes some of the requests posted to a queue before it is modified; its handle is the first
 // word of the request. It returns true if there are more.
-func (x *session) drain(body []byte) bool {
+func (x *session) drainQueue(body []byte) bool {
 	if len(body) < 4 {
 		return false
 	}
@@ -152,17 +152,17 @@ func (x *session) drain(body []byte) bool {
 	return ok && k.takePosted(perTurn, &taken)
 }
 
-// making returns a request whose function makes an object, which has a cost.
-func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
-	return on(func(x *session, q *Q) answer {
+// makingRequest returns a request whose function makes an object, which has a cost.
+func makingRequest[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
+	return requestFor(func(x *session, q *Q) answer {
 		c := costOf(q)
-		if err := x.spend(c); err != nil {
-			return failed(err)
+		if err := x.spendCost(c); err != nil {
+			return failedAnswer(err)
 		}
 		x.cost = c
 		a := f(x, q)
 		if x.cost = (cost{}); a.err != nil {
-			x.server.budget.release(&x.held, c)
+			x.server.budget.releaseCost(&x.held, c)
 		}
 		return a
 	})

@@ -31,36 +31,36 @@ const (
 // soon.
 func (x *session) takePosted() (taken int) {
 	for range roundsOfATurn {
-		x.collect()
-		taken += x.empty(perSession - taken)
+		x.collectDoorbells()
+		taken += x.takeEntries(perSession - taken)
 		if len(x.pending) > 0 || taken >= perSession {
 			break
 		}
-		x.doorbell.word(0).Store(1)
-		if !x.posted() {
+		x.doorbell.wordAt(0).Store(1)
+		if !x.hasDoorbell() {
 			return taken
 		}
-		x.doorbell.word(0).Store(0)
+		x.doorbell.wordAt(0).Store(0)
 	}
-	x.server.later(x)
+	x.server.deferSession(x)
 	return taken
 }
 
-// posted reports whether a bit is set in the doorbell page.
-func (x *session) posted() bool {
+// hasDoorbell reports whether a bit is set in the doorbell page.
+func (x *session) hasDoorbell() bool {
 	for i := range anyWords {
-		if x.doorbell.double(anyOffset+8*i).Load() != 0 {
+		if x.doorbell.doubleAt(anyOffset+8*i).Load() != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// collect records the queues whose bits are set, and clears the bits.
-func (x *session) collect() {
+// collectDoorbells records the queues whose bits are set, and clears the bits.
+func (x *session) collectDoorbells() {
 	used := (len(x.queues) + 63) / 64 // words of bits
 	for i := range anyWords {
-		any := x.doorbell.double(anyOffset + 8*i)
+		any := x.doorbell.doubleAt(anyOffset + 8*i)
 		if any.Load() == 0 {
 			continue
 		}
@@ -69,7 +69,7 @@ func (x *session) collect() {
 			if word >= used {
 				break
 			}
-			for dirty := x.doorbell.double(dirtyOffset + 8*word).Swap(0); dirty != 0; dirty &= dirty - 1 {
+			for dirty := x.doorbell.doubleAt(dirtyOffset + 8*word).Swap(0); dirty != 0; dirty &= dirty - 1 {
 				x.recordWork(64*word + bits.TrailingZeros64(dirty))
 			}
 		}
@@ -85,9 +85,9 @@ func (x *session) recordWork(number int) {
 	x.pending = append(x.pending, k)
 }
 
-// empty takes up to max entries, or a few more, from the recorded queues, in turn. Those that have
+// takeEntries takes up to max entries, or a few more, from the recorded queues, in turn. Those that have
 // more stay.
-func (x *session) empty(max int) (taken int) {
+func (x *session) takeEntries(max int) (taken int) {
 	for n := 0; n < len(x.pending); n++ {
 		if taken >= max {
 			x.pending = slices.Delete(x.pending, 0, n)
@@ -118,11 +118,11 @@ func (k *queue) takePosted(max int, taken *int) (more bool) {
 		if len(r.slots) == 0 {
 			continue
 		}
-		posted := k.mem.word(r.index).Load()
+		posted := k.mem.wordAt(r.index).Load()
 		if posted-r.taken > r.mask+1 {
 			// More than there are slots: nonsense.
 			r.taken = posted
-			k.spoil()
+			k.failQueue()
 			continue
 		}
 		for n := 0; r.taken != posted; n++ {
@@ -140,20 +140,20 @@ func (k *queue) takePosted(max int, taken *int) (more bool) {
 	return more
 }
 
-// spoil takes a queue pair whose process posts nonsense to the error state.
-func (k *queue) spoil() {
+// failQueue takes a queue pair whose process posts nonsense to the error state.
+func (k *queue) failQueue() {
 	if k.qp == nil {
-		k.context.report(uint32(qp.SRQErr), k.handle)
+		k.context.reportEvent(uint32(qp.SRQErr), k.handle)
 		return
 	}
 	if s := k.qp.State(); s != qp.Reset && s != qp.Err {
 		_ = k.qp.Modify(qp.Attr{State: qp.Err}, qp.MaskState) // allowed from any state
 	}
-	k.context.report(uint32(qp.QPFatal), k.handle)
+	k.context.reportEvent(uint32(qp.QPFatal), k.handle)
 }
 
-// list copies the scatter/gather elements out of an entry; false if the entry claims more than fit.
-func (s *Server) list(b []byte, n uint32, limit int) ([]memory.SGE, bool) {
+// copyElements copies the scatter/gather elements out of an entry; false if the entry claims more than fit.
+func (s *Server) copyElements(b []byte, n uint32, limit int) ([]memory.SGE, bool) {
 	if int64(n) > int64(limit) {
 		return nil, false
 	}
@@ -168,7 +168,7 @@ func (s *Server) list(b []byte, n uint32, limit int) ([]memory.SGE, bool) {
 // postRecv posts an entry of a receive ring.
 func (k *queue) postRecv(b []byte, _ uint32) {
 	s := k.session.server
-	sges, ok := s.list(b[recvLen:], binary.LittleEndian.Uint32(b[4:]), k.recvs.sges)
+	sges, ok := s.copyElements(b[recvLen:], binary.LittleEndian.Uint32(b[4:]), k.recvs.sges)
 	cookie := uint64(binary.LittleEndian.Uint32(b))
 	var err error
 	switch {
@@ -180,7 +180,7 @@ func (k *queue) postRecv(b []byte, _ uint32) {
 		err = k.qp.PostRecv(&qp.RecvWR{ID: cookie, SGL: sges})
 	}
 	if err != nil {
-		k.spoil()
+		k.failQueue()
 	}
 }
 
@@ -202,17 +202,17 @@ const (
 // that finds a work request that it cannot read.
 func (k *queue) postSend(b []byte, index uint32) {
 	wr := &k.session.server.wr
-	if !k.read(b, index, wr) {
-		k.refuse(index)
+	if !k.decodeEntry(b, index, wr) {
+		k.refuseEntry(index)
 		return
 	}
 	if k.qp.PostSend(wr) != nil {
-		k.refuse(index)
+		k.refuseEntry(index)
 	}
 }
 
-// read decodes an entry into a work request; false if it is invalid.
-func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
+// decodeEntry decodes an entry into a work request; false if it is invalid.
+func (k *queue) decodeEntry(b []byte, index uint32, wr *transport.SendWR) bool {
 	le := binary.LittleEndian
 	opcode, flags := le.Uint32(b), le.Uint32(b[4:])
 	sges, inline := le.Uint32(b[52:]), le.Uint32(b[56:])
@@ -235,7 +235,7 @@ func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 		wr.Inline = b[sendLen:][:inline]
 	} else {
 		var ok bool
-		if wr.SGL, ok = k.session.server.list(b[sendLen:], sges, k.sends.sges); !ok {
+		if wr.SGL, ok = k.session.server.copyElements(b[sendLen:], sges, k.sends.sges); !ok {
 			return false
 		}
 	}
@@ -264,7 +264,7 @@ func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 
 // resolveAddressHandle finds the address handle of a datagram.
 func (k *queue) resolveAddressHandle(wr *transport.SendWR) bool {
-	h, err := get[pathed](k.session, wr.Path, "address handle")
+	h, err := getObject[pathed](k.session, wr.Path, "address handle")
 	if err != nil {
 		return false
 	}
@@ -275,8 +275,8 @@ func (k *queue) resolveAddressHandle(wr *transport.SendWR) bool {
 // pathed is an address handle.
 type pathed interface{ Path() uint32 }
 
-// refuse completes an invalid work request with an error.
-func (k *queue) refuse(index uint32) {
+// refuseEntry completes an invalid work request with an error.
+func (k *queue) refuseEntry(index uint32) {
 	k.sendCQ.cq.Push(cq.Completion{ID: uint64(index), Status: cq.LocQPOpErr, QP: k.qp.Number()}, false)
-	k.spoil()
+	k.failQueue()
 }

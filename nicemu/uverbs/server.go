@@ -102,7 +102,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	if s.kick, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		err = s.watch(s.kick, bellEvents, nobody, bellRung)
+		err = s.watchFD(s.kick, bellEvents, nobody, bellRung)
 	}
 	if err != nil {
 		unix.Close(s.epoll)
@@ -114,8 +114,8 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	return s, nil
 }
 
-// watch makes epoll report events of a descriptor of a session.
-func (s *Server) watch(fd int, events uint32, name, what int32) error {
+// watchFD makes epoll report events of a descriptor of a session.
+func (s *Server) watchFD(fd int, events uint32, name, what int32) error {
 	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: name, Pad: what})
 }
 
@@ -179,11 +179,11 @@ func (s *Server) Serve(warn func(error)) {
 		s.sessions.Add(1)
 		go func() {
 			defer s.sessions.Done()
-			s.serve(c)
+			s.serveConn(c)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.admitted--
-			s.budget.release(&s.held, ofSession)
+			s.budget.releaseCost(&s.held, ofSession)
 		}()
 	}
 }
@@ -195,15 +195,15 @@ func (s *Server) reserveSession() error {
 	if s.admitted >= maxSessions {
 		return fmt.Errorf("%d programs use the host's NICs, which is the maximum", s.admitted)
 	}
-	if err := s.budget.acquire(&s.held, ofSession); err != nil {
+	if err := s.budget.acquireCost(&s.held, ofSession); err != nil {
 		return err
 	}
 	s.admitted++
 	return nil
 }
 
-// serve runs a session.
-func (s *Server) serve(c *net.UnixConn) {
+// serveConn runs a session.
+func (s *Server) serveConn(c *net.UnixConn) {
 	x, err := newSession(s, c)
 	if errors.Is(err, syscall.ESRCH) {
 		return // the program ended before its first request
@@ -217,9 +217,9 @@ func (s *Server) serve(c *net.UnixConn) {
 	s.open[x] = true
 	s.mu.Unlock()
 	if !closed {
-		x.run()
+		x.runDetached()
 	}
-	x.end()
+	x.destroyObjects()
 	s.mu.Lock()
 	delete(s.open, x)
 	s.mu.Unlock()
@@ -244,17 +244,17 @@ func (s *Server) Close() {
 // FD becomes ready when a process has rung its doorbell, or has sent a request (wall.Poller).
 func (s *Server) FD() int { return s.epoll }
 
-// Poll takes the work requests that processes have posted and answers their control requests, on the
+// PollInput takes the work requests that processes have posted and answers their control requests, on the
 // engine's thread. It returns how many it took, where a control request counts as perRequest. It
 // takes no more than the fabric can wait for, and ignores the requested number: a work request is
 // less than a packet, and there are more of them.
-func (s *Server) Poll(units.Time, int) (taken int) {
+func (s *Server) PollInput(units.Time, int) (taken int) {
 	// Bells rung from here on, by the server itself too, are for the next turn.
-	for i := range s.ready() {
+	for i := range s.pollReady() {
 		e := &s.events[i]
 		if x := s.members[e.Fd]; x != nil {
 			x.asked = x.asked || e.Pad == socketReady
-			s.later(x)
+			s.deferSession(x)
 		}
 	}
 	for range len(s.behind) {
@@ -276,8 +276,8 @@ func (s *Server) Poll(units.Time, int) (taken int) {
 	return taken
 }
 
-// ready asks epoll which doorbells have been rung and which sockets have requests.
-func (s *Server) ready() int {
+// pollReady asks epoll which doorbells have been rung and which sockets have requests.
+func (s *Server) pollReady() int {
 	var now unix.Timespec
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), uintptr(unsafe.Pointer(&now)), 0, 0)
 	if errno != 0 {
@@ -286,8 +286,8 @@ func (s *Server) ready() int {
 	return int(n)
 }
 
-// later queues a session's turn behind those of others.
-func (s *Server) later(x *session) {
+// deferSession queues a session's turn behind those of others.
+func (s *Server) deferSession(x *session) {
 	if !x.behind {
 		x.behind = true
 		s.behind = append(s.behind, x)

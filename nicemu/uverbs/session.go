@@ -84,9 +84,9 @@ func makeSession(s *Server, socket int, memory host) *session {
 	}
 }
 
-// run lets the engine's thread answer requests until the process hangs up or the server closes. In
+// runDetached lets the engine's thread answer requests until the process hangs up or the server closes. In
 // the meantime it unmaps the memory of destroyed objects.
-func (x *session) run() {
+func (x *session) runDetached() {
 	var err error
 	if x.server.do(func() { err = x.watchSocket() }) != nil {
 		return
@@ -98,7 +98,7 @@ func (x *session) run() {
 	for {
 		select {
 		case m := <-x.unused:
-			m.close()
+			m.closeMemory()
 		case <-x.over:
 			return
 		}
@@ -115,7 +115,7 @@ func (x *session) watchSocket() error {
 	}
 	x.name = s.next
 	s.members[x.name] = x
-	if err := s.watch(x.socket, unix.EPOLLIN, x.name, socketReady); err != nil {
+	if err := s.watchFD(x.socket, unix.EPOLLIN, x.name, socketReady); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
 	return nil
@@ -125,8 +125,8 @@ func (x *session) watchSocket() error {
 // session's goroutine would take longer.
 const unmapHere = 1 << 18
 
-// discard unmaps the memory of a destroyed object.
-func (x *session) discard(m shm) {
+// unmapLater unmaps the memory of a destroyed object.
+func (x *session) unmapLater(m shm) {
 	if len(m.bytes) > unmapHere {
 		select {
 		case x.unused <- m:
@@ -134,37 +134,37 @@ func (x *session) discard(m shm) {
 		default:
 		}
 	}
-	m.close()
+	m.closeMemory()
 }
 
-// unmap unmaps what run has left.
-func (x *session) unmap() {
+// unmapAll unmaps what run has left.
+func (x *session) unmapAll() {
 	for {
 		select {
 		case m := <-x.unused:
-			m.close()
+			m.closeMemory()
 		default:
 			return
 		}
 	}
 }
 
-// always returns a fixed cost.
-func always[Q any](c cost) func(*Q) cost { return func(*Q) cost { return c } }
+// fixedCost returns a fixed cost.
+func fixedCost[Q any](c cost) func(*Q) cost { return func(*Q) cost { return c } }
 
 // maxObjects is the number of objects that a process can have. They are destroyed in one list.
 const maxObjects = 1 << 18
 
-// spend takes the cost of an object.
-func (x *session) spend(c cost) error {
+// spendCost takes the cost of an object.
+func (x *session) spendCost(c cost) error {
 	if len(x.objects) >= maxObjects {
 		return fmt.Errorf("%w: a process can have at most %d objects", syscall.ENOMEM, maxObjects)
 	}
-	return x.server.budget.acquire(&x.held, c)
+	return x.server.budget.acquireCost(&x.held, c)
 }
 
-// add assigns a handle to an object.
-func (x *session) add(o any) uint32 {
+// addObject assigns a handle to an object.
+func (x *session) addObject(o any) uint32 {
 	for {
 		x.handle++
 		if x.handle != 0 && x.objects[x.handle].it == nil {
@@ -174,15 +174,15 @@ func (x *session) add(o any) uint32 {
 	}
 }
 
-// drop frees an object's handle and returns its cost.
-func (x *session) drop(handle uint32) {
-	x.server.budget.release(&x.held, x.objects[handle].cost)
+// dropHandle frees an object's handle and returns its cost.
+func (x *session) dropHandle(handle uint32) {
+	x.server.budget.releaseCost(&x.held, x.objects[handle].cost)
 	delete(x.objects, handle)
 }
 
-// get finds an object of a type. ENOENT: there is none with that handle, as in the kernel
+// getObject finds an object of a type. ENOENT: there is none with that handle, as in the kernel
 // (lookup_get_idr_uobject).
-func get[T any](x *session, handle uint32, what string) (o T, err error) {
+func getObject[T any](x *session, handle uint32, what string) (o T, err error) {
 	o, ok := x.objects[handle].it.(T)
 	if !ok {
 		return o, fmt.Errorf("%w: the process has no %s with handle %d", syscall.ENOENT, what, handle)
@@ -190,68 +190,68 @@ func get[T any](x *session, handle uint32, what string) (o T, err error) {
 	return o, nil
 }
 
-// done returns an answer without a body.
-func done(err error) answer { return answer{err: err} }
+// doneAnswer returns an answer without a body.
+func doneAnswer(err error) answer { return answer{err: err} }
 
-// remove destroys an object with end.
-func remove(x *session, handle uint32, end func() error) answer {
+// removeObject destroys an object with end.
+func removeObject(x *session, handle uint32, end func() error) answer {
 	err := end()
 	if err == nil {
-		x.drop(handle)
+		x.dropHandle(handle)
 	}
-	return done(err)
+	return doneAnswer(err)
 }
 
-func (x *session) hello(q *helloMsg) answer {
+func (x *session) handleHello(q *helloMsg) answer {
 	if q.Version != abiVersion {
-		return failed(fmt.Errorf("%w: the library has version %d, the lab %d: build both from the same source (scripts/verbs.sh)", syscall.EPROTONOSUPPORT, q.Version, abiVersion))
+		return failedAnswer(fmt.Errorf("%w: the library has version %d, the lab %d: build both from the same source (scripts/verbs.sh)", syscall.EPROTONOSUPPORT, q.Version, abiVersion))
 	}
 	if x.greeted {
-		return failed(fmt.Errorf("%w: HELLO again", syscall.EPROTO))
+		return failedAnswer(fmt.Errorf("%w: HELLO again", syscall.EPROTO))
 	}
 	m, fd, err := x.server.share("doorbell", doorbellBytes)
 	if err != nil {
-		return failed(err)
+		return failedAnswer(err)
 	}
 	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		m.close()
+		m.closeMemory()
 		unix.Close(fd)
-		return failed(fmt.Errorf("doorbell: %w", err))
+		return failedAnswer(fmt.Errorf("doorbell: %w", err))
 	}
 	// The process's descriptor and this one refer to the same file.
 	if x.bell, err = unix.FcntlInt(uintptr(bell), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		err = x.server.watch(x.bell, bellEvents, x.name, bellRung)
+		err = x.server.watchFD(x.bell, bellEvents, x.name, bellRung)
 	}
 	if err != nil {
-		m.close()
+		m.closeMemory()
 		return answer{err: fmt.Errorf("doorbell: %w", err), fds: []int{fd, bell}}
 	}
 	x.doorbell, x.greeted = m, true
-	m.word(0).Store(1)
+	m.wordAt(0).Store(1)
 	return answer{fds: []int{fd, bell}}
 }
 
-// end destroys the objects of the process. Without an engine this affects no other party.
-func (x *session) end() {
+// destroyObjects destroys the objects of the process. Without an engine this affects no other party.
+func (x *session) destroyObjects() {
 	more := true
 	err := x.server.do(x.endProcess)
 	for err == nil && more {
 		err = x.server.do(func() { more = x.destroySome() })
-		x.unmap()
+		x.unmapAll()
 	}
-	x.memory.markGone()
+	x.memory.markEnded()
 	for _, o := range x.objects { // of an engine that has ended
-		x.release(o.it)
+		x.releaseObject(o.it)
 	}
-	x.unmap()
-	x.doorbell.close()
+	x.unmapAll()
+	x.doorbell.closeMemory()
 	if x.bell >= 0 {
 		unix.Close(x.bell)
 	}
-	x.memory.close()
+	x.memory.closeProcess()
 	unix.Close(x.socket)
-	x.server.budget.release(&x.held, x.held) // of events that were not read
+	x.server.budget.releaseCost(&x.held, x.held) // of events that were not read
 }
 
 // endProcess ends everything that the process can do.
@@ -260,7 +260,7 @@ func (x *session) endProcess() {
 		return
 	}
 	x.ended = true
-	x.memory.markGone()
+	x.memory.markEnded()
 	delete(x.server.members, x.name)
 	for _, fd := range [...]int{x.socket, x.bell} {
 		if fd >= 0 {
@@ -275,22 +275,22 @@ func (x *session) endProcess() {
 func (x *session) destroySome() bool {
 	const some = 32
 	if len(x.dying) == 0 {
-		x.dying = x.order()
+		x.dying = x.destructionOrder()
 	}
 	for range min(some, len(x.dying)) {
 		h := x.dying[0]
 		x.dying = x.dying[1:]
 		if o := x.objects[h].it; o != nil { // else it has ended with another
-			x.finish(o)
-			x.release(o)
-			x.drop(h)
+			x.destroyObject(o)
+			x.releaseObject(o)
+			x.dropHandle(h)
 		}
 	}
 	return len(x.objects) > 0
 }
 
-// order returns the handles of all objects in the order of their destruction.
-func (x *session) order() (all []uint32) {
+// destructionOrder returns the handles of all objects in the order of their destruction.
+func (x *session) destructionOrder() (all []uint32) {
 	var by [len(ranks) + 1][]uint32
 	for h, o := range x.objects {
 		rank := 0
@@ -302,17 +302,17 @@ func (x *session) order() (all []uint32) {
 	return slices.Concat(by[:]...)
 }
 
-// release releases the process's resources of a destroyed object.
-func (x *session) release(o any) {
+// releaseObject releases the process's resources of a destroyed object.
+func (x *session) releaseObject(o any) {
 	switch o := o.(type) {
 	case *queue:
-		x.discard(o.mem)
+		x.unmapLater(o.mem)
 		o.mem = shm{}
 	case *completions:
-		x.discard(o.mem)
+		x.unmapLater(o.mem)
 		o.mem = shm{}
-	case interface{ release() }: // has a pipe
-		o.release()
+	case interface{ releasePipe() }: // has a pipe
+		o.releasePipe()
 	}
 }
 
@@ -328,15 +328,15 @@ var ranks = [...]func(any) bool{
 	func(o any) bool { _, ok := o.(*domain); return ok },
 }
 
-// finish destroys an object on which no remaining object depends.
-func (x *session) finish(o any) {
+// destroyObject destroys an object on which no remaining object depends.
+func (x *session) destroyObject(o any) {
 	switch o := o.(type) {
 	case *cmID:
-		o.destroy()
+		o.destroyID()
 	case *queue:
-		o.destroy()
+		o.destroyQueue()
 	case *completions:
-		_ = o.destroy()
+		_ = o.destroyQueue()
 	case *nicemu.AH:
 		_ = o.Destroy()
 	case *nicemu.MW:

@@ -33,30 +33,30 @@ func newSHM(name string, size int) (m shm, fd int, err error) {
 	return m, fd, nil
 }
 
-func (m *shm) close() {
+func (m *shm) closeMemory() {
 	if m.bytes != nil {
 		_ = unix.Munmap(m.bytes)
 		m.bytes = nil
 	}
 }
 
-// word and double return words at offsets that are multiples of their size, in the first pages,
+// wordAt and double return words at offsets that are multiples of their size, in the first pages,
 // which every shm has.
-func (m *shm) word(offset int) *atomic.Uint32 {
+func (m *shm) wordAt(offset int) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-func (m *shm) double(offset int) *atomic.Uint64 {
+func (m *shm) doubleAt(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-// slots returns the number of slots in a ring for n entries: a power of two.
-func slots(n int) int {
+// ringSlots returns the number of slots in a ring for n entries: a power of two.
+func ringSlots(n int) int {
 	if n <= 1 {
 		return 1
 	}
 	return 1 << bits.Len(uint(n-1))
 }
 
-// stride returns the length of a slot: whole cache lines.
-func stride(n int) int { return (n + 63) &^ 63 }
+// slotStride returns the length of a slot: whole cache lines.
+func slotStride(n int) int { return (n + 63) &^ 63 }

@@ -47,7 +47,7 @@ func TestEvents_AreMadeOncePerRequest(t *testing.T) {
 	}
 	var b [64]byte
 	for range 3 {
-		c.completions(k.cq.Handle).mem.word(cqArm).Store(armAny)
+		c.completions(k.cq.Handle).mem.wordAt(cqArm).Store(armAny)
 		for range 2 {
 			c.write(k.rc, k.mr.Key, base, base+100, 1)
 		}
@@ -55,7 +55,7 @@ func TestEvents_AreMadeOncePerRequest(t *testing.T) {
 		if n, _ := unix.Read(read, b[:]); n != 4 || binary.LittleEndian.Uint32(b[:]) != k.cq.Handle {
 			t.Fatalf("the channel has %d bytes: %x", n, b[:max(n, 0)])
 		}
-		c.completions(k.cq.Handle).mem.word(cqEvent).Store(0)
+		c.completions(k.cq.Handle).mem.wordAt(cqEvent).Store(0)
 		c.completed(k.cq.Handle)
 	}
 }
@@ -111,29 +111,29 @@ func TestCompletion_HasTheTimeOfTheNIC(t *testing.T) {
 	defer c.close()
 	k := c.greet()
 	day := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 16, Epoch: 1})
-	if got := c.completions(day.Handle).mem.double(cqEpoch).Load(); got != uint64(start.UnixNano()) {
+	if got := c.completions(day.Handle).mem.doubleAt(cqEpoch).Load(); got != uint64(start.UnixNano()) {
 		t.Errorf("the clock was zero at %d", got)
 	}
-	if got := c.completions(k.cq.Handle).mem.double(cqEpoch).Load(); got != 0 {
+	if got := c.completions(k.cq.Handle).mem.doubleAt(cqEpoch).Load(); got != 0 {
 		t.Errorf("a queue that was made without has the time of day %d", got)
 	}
 	came := units.Time(0)
 	c.write(k.rc, k.mr.Key, base, base+32768, 100)
 	x := c.completions(k.cq.Handle)
 	for came = w.engine.Now(); x.made == 0; came += units.Microsecond {
-		w.server.Poll(w.engine.Now(), 32)
+		w.server.PollInput(w.engine.Now(), 32)
 		w.engine.Run(came, 20000)
-		w.engine.Advance(came)
+		w.engine.AdvanceTo(came)
 	}
-	stamp := units.Time(binary.LittleEndian.Uint64(x.slot(0)[56:])) * units.Nanosecond
+	stamp := units.Time(binary.LittleEndian.Uint64(x.slotOf(0)[56:])) * units.Nanosecond
 	if d := came - stamp; d < late || d > late+3*units.Microsecond {
 		t.Errorf("the entry of %v came at %v, which is not %v later", stamp, came, late)
 	}
 	// The lab could not keep up.
 	start = start.Add(time.Second)
 	ring := c.completions(day.Handle)
-	ring.Put(cq.Completion{}, false)
-	if got := ring.mem.double(cqEpoch).Load(); got != uint64(start.UnixNano()) {
+	ring.PutEntry(cq.Completion{}, false)
+	if got := ring.mem.doubleAt(cqEpoch).Load(); got != uint64(start.UnixNano()) {
 		t.Errorf("the clock was zero at %d", got)
 	}
 }

@@ -33,7 +33,7 @@ type world struct {
 // nowhere is the port of a NIC that only talks to itself.
 type nowhere struct{}
 
-func (nowhere) Feed(units.Time, uint8, units.Bytes) {}
+func (nowhere) AnnouncePacket(units.Time, uint8, units.Bytes) {}
 
 type fire struct{ w *world }
 
@@ -79,27 +79,27 @@ func newLightWorld(t testing.TB) *world {
 // run runs the engine and the server for a while of emulated time.
 func (w *world) run() {
 	for end := w.engine.Now() + 20*units.Millisecond; w.engine.Now() < end; {
-		taken := w.server.Poll(w.engine.Now(), 32)
+		taken := w.server.PollInput(w.engine.Now(), 32)
 		limit := w.engine.Now() + units.Millisecond
 		w.engine.Run(limit, 20000)
 		if taken == 0 && len(w.server.behind) == 0 {
 			limit = min(max(limit, w.engine.Next()), end) // nothing happens before
 		}
-		w.engine.Advance(limit)
+		w.engine.AdvanceTo(limit)
 	}
 }
 
 // slice is a process's memory in the test.
 type slice struct{ memory.Bytes }
 
-func (s *slice) mapped(addr, n uint64) bool {
-	_, f := s.Load(nil, addr, 1)
+func (s *slice) hasMapped(addr, n uint64) bool {
+	_, f := s.LoadBytes(nil, addr, 1)
 	return f == memory.OK && n > 0
 }
 
-func (s *slice) markGone() { s.Data = nil }
+func (s *slice) markEnded() { s.Data = nil }
 
-func (s *slice) close() {}
+func (s *slice) closeProcess() {}
 
 // base is the start of the memory of the tests' processes.
 const base = 0x10000
@@ -155,7 +155,7 @@ func (c *client) dial() {
 	if c.session, err = newSession(c.w.server, ends[0]); err != nil {
 		t.Fatal(err)
 	}
-	c.session.memory.close()
+	c.session.memory.closeProcess()
 	c.session.memory, c.peer = c.memory, ends[1]
 }
 
@@ -188,7 +188,7 @@ func (c *client) close() {
 	}
 	c.closed = true
 	delete(c.w.clients, c)
-	c.end()
+	c.destroyObjects()
 	if c.peer != nil {
 		c.peer.Close()
 	}
@@ -198,7 +198,7 @@ func (c *client) close() {
 		}
 	}
 	if !c.w.light {
-		c.shared.close()
+		c.shared.closeMemory()
 	}
 }
 
@@ -309,9 +309,9 @@ func (c *client) joining(q qpAnswer, to uint32) []qpAttr {
 // and rings.
 func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	k := c.queues[q.Number]
-	index := k.mem.word(sendIndex).Load()
+	index := k.mem.wordAt(sendIndex).Load()
 	copy(k.sends.slots[int(index&k.sends.mask)*k.sends.stride:], c.entry(key, from, to, n))
-	k.mem.word(sendIndex).Store(index + 1)
+	k.mem.wordAt(sendIndex).Store(index + 1)
 	c.ring(q.Number)
 }
 
@@ -329,11 +329,11 @@ func (c *client) entry(key uint32, from, to uint64, n uint32) []byte {
 }
 
 func (c *client) ring(number uint32) {
-	d := c.shared.double(dirtyOffset + 8*int(number/64))
+	d := c.shared.doubleAt(dirtyOffset + 8*int(number/64))
 	d.Store(d.Load() | 1<<(number%64))
-	a := c.shared.double(anyOffset + 8*int(number/64/64))
+	a := c.shared.doubleAt(anyOffset + 8*int(number/64/64))
 	a.Store(a.Load() | 1<<(number/64%64))
-	if c.shared.word(0).Swap(0) != 0 {
+	if c.shared.wordAt(0).Swap(0) != 0 {
 		one := [8]byte{1}
 		_, _ = unix.Write(c.bell, one[:])
 	}
@@ -344,9 +344,9 @@ func (c *client) ring(number uint32) {
 func (c *client) completed(handle uint32) (status int) {
 	k := c.completions(handle)
 	status = -1
-	for taken := k.mem.word(cqTaken).Load(); taken != k.mem.word(cqMade).Load(); taken++ {
-		status = int(binary.LittleEndian.Uint32(k.slot(taken)[8:]))
-		k.mem.word(cqTaken).Store(taken + 1)
+	for taken := k.mem.wordAt(cqTaken).Load(); taken != k.mem.wordAt(cqMade).Load(); taken++ {
+		status = int(binary.LittleEndian.Uint32(k.slotOf(taken)[8:]))
+		k.mem.wordAt(cqTaken).Store(taken + 1)
 	}
 	return status
 }

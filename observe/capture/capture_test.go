@@ -89,7 +89,7 @@ func TestCapture_WritesWhatIsPut(t *testing.T) {
 				Data:   data,
 				Length: rapid.Int32Range(0, 9000).Draw(t, "length"),
 			}
-			c.Tap().Put(p)
+			c.Tap().PutPacket(p)
 			want = append(want, written{int64(p.At / units.Nanosecond), int(p.Port), max(int(p.Length), len(data)), string(data[:min(snap, len(data))])})
 		}
 		c.Close()
@@ -113,7 +113,7 @@ func TestOverruns_AreCounted(t *testing.T) {
 	must(t, err)
 	const puts = 1000
 	for i := range puts {
-		c.Tap().Put(Packet{Port: int32(i % 2), Data: make([]byte, 64)})
+		c.Tap().PutPacket(Packet{Port: int32(i % 2), Data: make([]byte, 64)})
 	}
 	c.Close()
 	var out bytes.Buffer
@@ -146,7 +146,7 @@ func TestCapture_AccountsForEveryPutOnASlowDisk(t *testing.T) {
 						synctest.Wait() // the consumer sleeps, and the ring does not hold the burst
 					}
 					binary.BigEndian.PutUint64(data, i)
-					c.Tap().Put(Packet{At: units.Time(i) * units.Nanosecond, Data: data[:8+i%193]})
+					c.Tap().PutPacket(Packet{At: units.Time(i) * units.Nanosecond, Data: data[:8+i%193]})
 				}
 				c.Close()
 			}()
@@ -192,7 +192,7 @@ func checkWait(t *testing.T) {
 		must(t, err)
 		go func() {
 			for i := range 2000 {
-				c.Tap().Put(Packet{At: units.Time(i), Port: int32(i % 3), Dir: In, Data: make([]byte, i%150)})
+				c.Tap().PutPacket(Packet{At: units.Time(i), Port: int32(i % 3), Dir: In, Data: make([]byte, i%150)})
 			}
 			c.Close()
 		}()
@@ -240,7 +240,7 @@ func checkLive(t *testing.T) {
 	must(t, err)
 	for i := range 3 {
 		put := time.Now()
-		c.Tap().Put(Packet{At: units.Time(i) * units.Second, Data: []byte("packet")})
+		c.Tap().PutPacket(Packet{At: units.Time(i) * units.Second, Data: []byte("packet")})
 		_, info, err := r.ReadPacketData()
 		must(t, err)
 		if took := time.Since(put); took > maxNap {
@@ -257,8 +257,8 @@ func checkLive(t *testing.T) {
 	if sum := <-ended; sum != (Summary{Seen: 3, Written: 3}) {
 		t.Errorf("%+v", sum)
 	}
-	c.Tap().Put(Packet{Data: []byte("too late")})
-	if !c.Tap().Closed() {
+	c.Tap().PutPacket(Packet{Data: []byte("too late")})
+	if !c.Tap().IsClosed() {
 		t.Error("the tap does not know that the capture has ended")
 	}
 }
@@ -276,7 +276,7 @@ func TestCapture_EndsWithItsReader(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range 100_000 {
-				c.Tap().Put(Packet{Data: make([]byte, 64)})
+				c.Tap().PutPacket(Packet{Data: make([]byte, 64)})
 			}
 		}()
 		must(t, in.Close())
@@ -292,7 +292,7 @@ func TestCount_EndsTheCapture(t *testing.T) {
 	c, err := New(Options{Interfaces: ports(1), Filter: "ether[0] = 1", Count: 5})
 	must(t, err)
 	for i := range 100 {
-		c.Tap().Put(Packet{Data: []byte{byte(i % 2)}})
+		c.Tap().PutPacket(Packet{Data: []byte{byte(i % 2)}})
 	}
 	var out bytes.Buffer
 	sum, err := c.Run(context.Background(), &out)
@@ -348,7 +348,7 @@ func TestCapture_FlushesAResponse(t *testing.T) {
 }
 
 // BenchmarkPut measures the engine's side. The record is released each time, so
-// that the ring never fills: a Put into a full ring would cost less.
+// that the ring never fills: a PutPacket into a full ring would cost less.
 func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{64, 1500} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -360,9 +360,9 @@ func BenchmarkPut(b *testing.B) {
 			for b.Loop() {
 				p.Port = (p.Port + 1) % 8
 				p.At += 1000
-				c.Tap().Put(p)
-				c.tap.ring.next()
-				c.tap.ring.release()
+				c.Tap().PutPacket(p)
+				c.tap.ring.nextRecord()
+				c.tap.ring.releaseRecord()
 			}
 			if c.tap.overruns[0].Load() != 0 {
 				b.Error("the ring was full")
@@ -371,7 +371,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkCapture measures producer and consumer together, from Put to the
+// BenchmarkCapture measures producer and consumer together, from PutPacket to the
 // written bytes, at the pace of the slower one.
 func BenchmarkCapture(b *testing.B) {
 	for _, size := range []int{64, 1500} {
@@ -387,7 +387,7 @@ func BenchmarkCapture(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				c.Tap().Put(p)
+				c.Tap().PutPacket(p)
 			}
 			c.Close()
 			must(b, <-ended)

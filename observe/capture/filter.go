@@ -51,9 +51,9 @@ func newFilter(expr string) (*filter, error) {
 	return &filter{vm}, nil
 }
 
-// accepts reports whether the whole frame passes. A frame that makes the
+// acceptsFrame reports whether the whole frame passes. A frame that makes the
 // program fail does not.
-func (f *filter) accepts(frame []byte) bool {
+func (f *filter) acceptsFrame(frame []byte) bool {
 	if f == nil {
 		return true
 	}

@@ -57,7 +57,7 @@ func runFrames(t *testing.T, o Options) (file string, sum Summary) {
 	c, err := New(o)
 	must(t, err)
 	for i, f := range frames(t) {
-		c.Tap().Put(Packet{At: units.Time(i) * units.Microsecond, Port: int32(i % 2), Dir: In, Data: f})
+		c.Tap().PutPacket(Packet{At: units.Time(i) * units.Microsecond, Port: int32(i % 2), Dir: In, Data: f})
 	}
 	c.Close()
 	file = filepath.Join(t.TempDir(), "f.pcapng")
@@ -148,6 +148,6 @@ func BenchmarkFilter(b *testing.B) {
 	list := frames(b)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		f.accepts(list[i%len(list)])
+		f.acceptsFrame(list[i%len(list)])
 	}
 }

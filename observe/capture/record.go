@@ -12,9 +12,9 @@ import (
 // bytes.
 const recordHeader = 40
 
-// encode writes p into record b, with as much of its data as b has room for.
+// encodeRecord writes p into record b, with as much of its data as b has room for.
 // overruns is how many packets of p's port have been lost so far.
-func encode(b []byte, p *Packet, overruns uint64) {
+func encodeRecord(b []byte, p *Packet, overruns uint64) {
 	le := binary.LittleEndian
 	h := b[:recordHeader]
 	le.PutUint64(h[0:], uint64(p.At))
@@ -31,8 +31,8 @@ func encode(b []byte, p *Packet, overruns uint64) {
 	copy(b[recordHeader:], p.Data)
 }
 
-// decode is the inverse of encode. The packet's data points into b.
-func decode(b []byte) (p Packet, overruns uint64) {
+// decodeRecord is the inverse of encode. The packet's data points into b.
+func decodeRecord(b []byte) (p Packet, overruns uint64) {
 	le := binary.LittleEndian
 	h := b[:recordHeader]
 	return Packet{

@@ -44,7 +44,7 @@ type ring struct {
 // records of up to record bytes: a record that does not fit behind the last
 // one then always finds room at the begin once the ring is empty.
 func newRing(size, record int) *ring {
-	size = max(size, 2*span(record))
+	size = max(size, 2*recordSpan(record))
 	n := 1
 	for n < size {
 		n *= 2
@@ -57,13 +57,13 @@ func newRing(size, record int) *ring {
 	return r
 }
 
-// span is what a record of n bytes takes in the buffer.
-func span(n int) int { return (prefix + n + 7) &^ 7 }
+// recordSpan is what a record of n bytes takes in the buffer.
+func recordSpan(n int) int { return (prefix + n + 7) &^ 7 }
 
-// reserve returns room for a record of n bytes, or nil if there is none. The record is
+// reserveRecord returns room for a record of n bytes, or nil if there is none. The record is
 // the consumer's after commit.
-func (r *ring) reserve(n int) []byte {
-	size, need := uint64(len(r.buf)), uint64(span(n))
+func (r *ring) reserveRecord(n int) []byte {
+	size, need := uint64(len(r.buf)), uint64(recordSpan(n))
 	head := r.head.Load()
 	at := head & (size - 1)
 	var unused uint64
@@ -85,11 +85,11 @@ func (r *ring) reserve(n int) []byte {
 	return r.buf[at+prefix:][:n:n]
 }
 
-// commit hands the reserved record to the consumer.
-func (r *ring) commit() { r.head.Store(r.pending) }
+// commitRecord hands the reserved record to the consumer.
+func (r *ring) commitRecord() { r.head.Store(r.pending) }
 
-// next returns the oldest record, or nil if there is none. It stays valid until release.
-func (r *ring) next() []byte {
+// nextRecord returns the oldest record, or nil if there is none. It stays valid until release.
+func (r *ring) nextRecord() []byte {
 	size, tail := uint64(len(r.buf)), r.tail.Load()
 	if tail == r.headSeen {
 		r.headSeen = r.head.Load()
@@ -104,10 +104,10 @@ func (r *ring) next() []byte {
 		at = 0
 		n = binary.LittleEndian.Uint64(r.buf)
 	}
-	r.after = tail + uint64(span(int(n)))
+	r.after = tail + uint64(recordSpan(int(n)))
 	return r.buf[at+prefix:][:n:n]
 }
 
-// release gives the room of the record that next returned back to the
+// releaseRecord gives the room of the record that next returned back to the
 // producer.
-func (r *ring) release() { r.tail.Store(r.after) }
+func (r *ring) releaseRecord() { r.tail.Store(r.after) }

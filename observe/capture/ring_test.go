@@ -18,7 +18,7 @@ func TestRing_IsAQueue(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				data := rapid.SliceOfN(rapid.Byte(), 0, largest).Draw(t, "data")
-				b := r.reserve(len(data))
+				b := r.reserveRecord(len(data))
 				if b == nil {
 					if len(want) == 0 {
 						t.Fatal("an empty ring has no room")
@@ -29,14 +29,14 @@ func TestRing_IsAQueue(t *testing.T) {
 					t.Fatalf("asked for %d bytes, got %d", len(data), len(b))
 				}
 				copy(b, data)
-				r.commit()
+				r.commitRecord()
 				want = append(want, data)
 			},
 			"put, given up": func(t *rapid.T) {
-				r.reserve(rapid.IntRange(0, largest).Draw(t, "n"))
+				r.reserveRecord(rapid.IntRange(0, largest).Draw(t, "n"))
 			},
 			"get": func(t *rapid.T) {
-				b := r.next()
+				b := r.nextRecord()
 				if len(want) == 0 {
 					if b != nil {
 						t.Fatalf("an empty ring gave %x", b)
@@ -46,7 +46,7 @@ func TestRing_IsAQueue(t *testing.T) {
 				if b == nil || !bytes.Equal(b, want[0]) {
 					t.Fatalf("got %x, want %x", b, want[0])
 				}
-				r.release()
+				r.releaseRecord()
 				want = want[1:]
 			},
 		})
@@ -60,30 +60,30 @@ func TestRing_PassesRecordsBetweenGoroutines(t *testing.T) {
 	r := newRing(512, largest)
 	go func() {
 		for i := range uint64(records) {
-			b := r.reserve(size(i))
+			b := r.reserveRecord(size(i))
 			for b == nil {
 				runtime.Gosched()
-				b = r.reserve(size(i))
+				b = r.reserveRecord(size(i))
 			}
 			for j := range b {
 				b[j] = byte(i)
 			}
 			binary.LittleEndian.PutUint64(b, i)
-			r.commit()
+			r.commitRecord()
 		}
 	}()
 	for i := range uint64(records) {
-		b := r.next()
+		b := r.nextRecord()
 		for b == nil {
 			runtime.Gosched()
-			b = r.next()
+			b = r.nextRecord()
 		}
 		if len(b) != size(i) || binary.LittleEndian.Uint64(b) != i || bytes.Count(b[8:], []byte{byte(i)}) != len(b)-8 {
 			t.Fatalf("record %d came as %x", i, b)
 		}
-		r.release()
+		r.releaseRecord()
 	}
-	if r.next() != nil {
+	if r.nextRecord() != nil {
 		t.Error("there are more records than were put")
 	}
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // Summary counts packets. Seen = Filtered + Written, and if Close ended the
-// capture, every Put is either Seen or an Overrun.
+// capture, every PutPacket is either Seen or an Overrun.
 type Summary struct {
 	Seen     uint64 // taken from the ring
 	Filtered uint64 // of these, rejected by the filter
@@ -49,13 +49,13 @@ func (c *Capture) Run(ctx context.Context, w io.Writer) (Summary, error) {
 	}
 	defer context.AfterFunc(ctx, c.Close)()
 	r := &run{Capture: c, out: w, ports: make([]portCount, len(c.options.Interfaces))}
-	err := r.header()
+	err := r.writeHeader()
 	if err == nil {
-		err = r.packets()
+		err = r.writePackets()
 	}
-	r.finish()
+	r.endProducer()
 	if err == nil {
-		err = r.statistics()
+		err = r.writeStatistics()
 	}
 	if err != nil {
 		err = fmt.Errorf("capture: %w", err)
@@ -79,8 +79,8 @@ type portCount struct {
 	overruns      uint64 // overruns already reported in the file
 }
 
-// header begins the file.
-func (r *run) header() (err error) {
+// writeHeader begins the file.
+func (r *run) writeHeader() (err error) {
 	o := &r.options
 	r.file, err = pcapng.NewWriter(r.out, pcapng.Section{Application: "weft", Comment: o.Comment})
 	for _, i := range o.Interfaces {
@@ -94,20 +94,20 @@ func (r *run) header() (err error) {
 	return err
 }
 
-// packets moves packets from the ring to the file until the end.
-func (r *run) packets() error {
+// writePackets moves packets from the ring to the file until the end.
+func (r *run) writePackets() error {
 	flushed, unflushed, nap := time.Now(), true, minNap
 	for {
 		// Read before the ring: once closed, an empty ring stays empty.
 		closed := r.tap.closed.Load()
 		n, err := r.moveBatch()
-		if err != nil || r.full() {
+		if err != nil || r.isFull() {
 			return err
 		}
 		idle := n < batch
 		unflushed = unflushed || n > 0
 		if unflushed && (idle || time.Since(flushed) > maxHold) {
-			if err := r.flush(); err != nil {
+			if err := r.flushFile(); err != nil {
 				return err
 			}
 			flushed, unflushed = time.Now(), false
@@ -127,32 +127,32 @@ func (r *run) packets() error {
 
 // moveBatch moves up to one batch of packets and returns how many it found.
 func (r *run) moveBatch() (n int, err error) {
-	for ; n < batch && err == nil && !r.full(); n++ {
-		b := r.tap.ring.next()
+	for ; n < batch && err == nil && !r.isFull(); n++ {
+		b := r.tap.ring.nextRecord()
 		if b == nil {
 			break
 		}
-		p, overruns := decode(b)
-		err = r.packet(p, overruns)
-		r.tap.ring.release()
+		p, overruns := decodeRecord(b)
+		err = r.writePacket(p, overruns)
+		r.tap.ring.releaseRecord()
 	}
 	return n, err
 }
 
-// full reports whether Options.Count is reached.
-func (r *run) full() bool { return r.options.Count > 0 && r.sum.Written >= r.options.Count }
+// isFull reports whether Options.Count is reached.
+func (r *run) isFull() bool { return r.options.Count > 0 && r.sum.Written >= r.options.Count }
 
-// packet writes p unless the filter rejects it.
-func (r *run) packet(p Packet, overruns uint64) error {
+// writePacket writes p unless the filter rejects it.
+func (r *run) writePacket(p Packet, overruns uint64) error {
 	port := &r.ports[p.Port]
-	if r.filter.accepts(p.Data) {
+	if r.filter.acceptsFrame(p.Data) {
 		err := r.file.WritePacket(int(p.Port), pcapng.Packet{
-			At:        r.instant(p.At),
+			At:        r.unixTime(p.At),
 			Data:      p.Data[:min(len(p.Data), r.options.SnapLen)],
 			Length:    int(p.Length),
 			Direction: p.Dir,
 			FCSError:  p.FCSError,
-			Comment:   r.describe(p),
+			Comment:   r.commentFor(p),
 			Drops:     overruns - port.overruns,
 		})
 		if err != nil {
@@ -173,19 +173,19 @@ func (r *run) packet(p Packet, overruns uint64) error {
 	return nil
 }
 
-// describe returns the comment for p.
-func (r *run) describe(p Packet) string {
+// commentFor returns the comment for p.
+func (r *run) commentFor(p Packet) string {
 	if p.Fate == 0 || r.options.Describe == nil {
 		return ""
 	}
 	return r.options.Describe(p.Port, p.Dir, p.Fate, p.Queue)
 }
 
-// instant converts emulated time to nanoseconds since 1970.
-func (r *run) instant(t units.Time) int64 { return r.epoch + int64(t/units.Nanosecond) }
+// unixTime converts emulated time to nanoseconds since 1970.
+func (r *run) unixTime(t units.Time) int64 { return r.epoch + int64(t/units.Nanosecond) }
 
-// finish ends the producer's part and counts all lost packets.
-func (r *run) finish() {
+// endProducer ends the producer's part and counts all lost packets.
+func (r *run) endProducer() {
 	r.Close()
 	for i := range r.ports {
 		r.ports[i].overruns = r.tap.overruns[i].Load()
@@ -193,11 +193,11 @@ func (r *run) finish() {
 	}
 }
 
-// statistics ends the file.
-func (r *run) statistics() error {
+// writeStatistics ends the file.
+func (r *run) writeStatistics() error {
 	for i, port := range r.ports {
 		err := r.file.WriteStatistics(i, pcapng.Statistics{
-			Start: r.instant(r.first), End: r.instant(r.last),
+			Start: r.unixTime(r.first), End: r.unixTime(r.last),
 			Received: port.seen + port.overruns, Dropped: port.overruns,
 			FilterAccepted: port.written, Delivered: port.written,
 		})
@@ -205,11 +205,11 @@ func (r *run) statistics() error {
 			return err
 		}
 	}
-	return r.flush()
+	return r.flushFile()
 }
 
-// flush makes everything written visible to the reader.
-func (r *run) flush() error {
+// flushFile makes everything written visible to the reader.
+func (r *run) flushFile() error {
 	if err := r.file.Flush(); err != nil {
 		return err
 	}

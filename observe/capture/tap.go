@@ -41,30 +41,30 @@ type Tap struct {
 	closed   atomic.Bool
 }
 
-// Put copies p into the capture. It never blocks and never allocates; if the
+// PutPacket copies p into the capture. It never blocks and never allocates; if the
 // consumer is too far behind, the packet is dropped and counted as an overrun.
 // With Options.Wait it sleeps until there is room instead, which Run makes.
 // After the end of the capture it does nothing. It panics if p.Port is not the
 // index of an interface.
-func (t *Tap) Put(p Packet) {
+func (t *Tap) PutPacket(p Packet) {
 	if t.closed.Load() {
 		return
 	}
 	overruns := &t.overruns[p.Port]
 	n := recordHeader + min(len(p.Data), t.keep)
-	b := t.ring.reserve(n)
+	b := t.ring.reserveRecord(n)
 	for b == nil && t.wait && !t.closed.Load() {
 		time.Sleep(waitNap)
-		b = t.ring.reserve(n)
+		b = t.ring.reserveRecord(n)
 	}
 	if b == nil {
 		overruns.Add(1)
 		return
 	}
-	encode(b, &p, overruns.Load())
-	t.ring.commit()
+	encodeRecord(b, &p, overruns.Load())
+	t.ring.commitRecord()
 }
 
-// Closed reports whether the capture has ended, or is about to: the producer
+// IsClosed reports whether the capture has ended, or is about to: the producer
 // may release the tap.
-func (t *Tap) Closed() bool { return t.closed.Load() }
+func (t *Tap) IsClosed() bool { return t.closed.Load() }

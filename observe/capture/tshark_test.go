@@ -28,10 +28,10 @@ func TestCapture_IsReadByTshark(t *testing.T) {
 	})
 	must(t, err)
 	tap, data := c.Tap(), make([]byte, 60)
-	tap.Put(Packet{At: 0, Port: 0, Dir: In, Data: data})
-	tap.Put(Packet{At: 1999, Port: 1, Dir: Out, Data: data, Length: 1500, Fate: 3, Queue: 12 * units.KB})
+	tap.PutPacket(Packet{At: 0, Port: 0, Dir: In, Data: data})
+	tap.PutPacket(Packet{At: 1999, Port: 1, Dir: Out, Data: data, Length: 1500, Fate: 3, Queue: 12 * units.KB})
 	for range 4 {
-		tap.Put(Packet{Port: 1, Data: data})
+		tap.PutPacket(Packet{Port: 1, Data: data})
 	}
 	var out bytes.Buffer
 	ended := make(chan Summary, 1)
@@ -43,7 +43,7 @@ func TestCapture_IsReadByTshark(t *testing.T) {
 		ended <- sum
 	}()
 	await.True(t, "an empty ring", func() bool { return c.tap.ring.tail.Load() == c.tap.ring.head.Load() })
-	tap.Put(Packet{At: 3 * units.Hour, Port: 1, Dir: In, Data: data, FCSError: true})
+	tap.PutPacket(Packet{At: 3 * units.Hour, Port: 1, Dir: In, Data: data, FCSError: true})
 	c.Close()
 	if sum, want := <-ended, (Summary{Seen: 3, Written: 3, Overrun: 4}); sum != want {
 		t.Errorf("%+v, want %+v", sum, want)

@@ -12,9 +12,9 @@ import (
 // other vendors' extensions.
 func TestCredits(t *testing.T) {
 	credit, pfc, pause := make([]byte, wire.CreditFrame), make([]byte, wire.PauseFrame), make([]byte, wire.PauseFrame)
-	(&wire.Credits{Sends: 1 << 3, Grants: 1<<3 | 1<<7, Sent: [8]uint16{3: 1000}, Limit: [8]uint16{3: 1039, 7: 65535}}).Put(credit, 1)
-	(&wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 9}}).Put(pfc, 1)
-	(&wire.Pause{Global: true, Quanta: [8]uint16{9}}).Put(pause, 1)
+	(&wire.Credits{Sends: 1 << 3, Grants: 1<<3 | 1<<7, Sent: [8]uint16{3: 1000}, Limit: [8]uint16{3: 1039, 7: 65535}}).PutFrame(credit, 1)
+	(&wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 9}}).PutFrame(pfc, 1)
+	(&wire.Pause{Global: true, Quanta: [8]uint16{9}}).PutFrame(pause, 1)
 	other := append([]byte(nil), credit...)
 	other[17]++
 	frames := [][]byte{credit, pfc, pause, other}

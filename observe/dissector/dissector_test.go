@@ -321,7 +321,7 @@ func TestConnectionManagement(t *testing.T) {
 		{&cm.DREQ{}, "CM: DisconnectRequest", nil},
 	} {
 		mad := make([]byte, cm.MADLen)
-		cm.Put(mad, 1, c.m)
+		cm.PutMAD(mad, 1, c.m)
 		datagram := append([]byte{0x80, 1, 0, 0, 0, 0, 0, 1}, mad...) // DETH
 		whole := roce(t, 0, 0x64, 0, 1, 9, append(datagram, 0, 0, 0, 0)...)
 		frames := [][]byte{
@@ -360,7 +360,7 @@ func TestReasons(t *testing.T) {
 	var frames [][]byte
 	for r := range cm.Reason(36) {
 		mad := make([]byte, cm.MADLen)
-		cm.Put(mad, 1, &cm.REJ{Reason: r})
+		cm.PutMAD(mad, 1, &cm.REJ{Reason: r})
 		frames = append(frames, roce(t, 0, 0x64, 0, 1, 9, append(append([]byte{0x80, 1, 0, 0, 0, 0, 0, 1}, mad...), 0, 0, 0, 0)...))
 	}
 	for i, info := range shark(t, frames, 0, "-T", "fields", "-e", "_ws.col.Info") {

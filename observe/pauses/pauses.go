@@ -40,8 +40,8 @@ type Log struct {
 	events []Event
 }
 
-// Add records an event.
-func (l *Log) Add(e Event) { l.events = append(l.events, e) }
+// AddEvent records an event.
+func (l *Log) AddEvent(e Event) { l.events = append(l.events, e) }
 
 // Pause is a pause, with its port identified by numbers.
 type Pause struct {
@@ -50,9 +50,9 @@ type Pause struct {
 	Ended bool
 }
 
-// Join makes pauses from the events of several engines, in order of their beginnings and,
+// JoinPauses makes pauses from the events of several engines, in order of their beginnings and,
 // at one instant, of nodes, ports and priorities. End is the end of the run.
-func Join(logs []*Log, end units.Time) (all []Pause) {
+func JoinPauses(logs []*Log, end units.Time) (all []Pause) {
 	type place struct {
 		node, port int
 		priority   uint8

@@ -35,9 +35,9 @@ const (
 // text of a filter is preceded by one byte.
 const maxText = 1<<16 - 2
 
-// fit makes texts valid for an option: UTF-8, in place, with U+FFFD for invalid
+// fitTexts makes texts valid for an option: UTF-8, in place, with U+FFFD for invalid
 // bytes. It fails for texts that are too long.
-func fit(texts ...*string) error {
+func fitTexts(texts ...*string) error {
 	for _, t := range texts {
 		*t = strings.ToValidUTF8(*t, "\uFFFD")
 		if len(*t) > maxText {
@@ -47,44 +47,44 @@ func fit(texts ...*string) error {
 	return nil
 }
 
-// text appends an option that holds s, or nothing for an empty one.
-func (w *Writer) text(code uint16, s string) {
+// writeText appends an option that holds s, or nothing for an empty one.
+func (w *Writer) writeText(code uint16, s string) {
 	if s == "" {
 		return
 	}
-	w.u16(code)
-	w.u16(uint16(len(s)))
+	w.appendU16(code)
+	w.appendU16(uint16(len(s)))
 	w.buf = append(w.buf, s...)
-	w.pad(len(s))
+	w.appendPadding(len(s))
 }
 
-// filter appends a capture filter, if any: a byte 0 says that it is text.
-func (w *Writer) filter(expr string) {
+// writeFilter appends a capture filter, if any: a byte 0 says that it is text.
+func (w *Writer) writeFilter(expr string) {
 	if expr != "" {
-		w.text(interfaceFilter, "\x00"+expr)
+		w.writeText(interfaceFilter, "\x00"+expr)
 	}
 }
 
-func (w *Writer) option8(code uint16, v uint8) {
-	w.u16(code)
-	w.u16(1)
-	w.u32(uint32(v)) // with padding
+func (w *Writer) writeOption8(code uint16, v uint8) {
+	w.appendU16(code)
+	w.appendU16(1)
+	w.appendU32(uint32(v)) // with padding
 }
 
-func (w *Writer) option32(code uint16, v uint32) {
-	w.u16(code)
-	w.u16(4)
-	w.u32(v)
+func (w *Writer) writeOption32(code uint16, v uint32) {
+	w.appendU16(code)
+	w.appendU16(4)
+	w.appendU32(v)
 }
 
-func (w *Writer) option64(code uint16, v uint64) {
-	w.u16(code)
-	w.u16(8)
-	w.u64(v)
+func (w *Writer) writeOption64(code uint16, v uint64) {
+	w.appendU16(code)
+	w.appendU16(8)
+	w.appendU64(v)
 }
 
 func (w *Writer) optionTime(code uint16, ns int64) {
-	w.u16(code)
-	w.u16(8)
-	w.time(ns)
+	w.appendU16(code)
+	w.appendU16(8)
+	w.appendTime(ns)
 }

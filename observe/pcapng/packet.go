@@ -30,7 +30,7 @@ type Packet struct {
 // file, if the interface was not added, p is out of range or its comment is
 // longer than 65534 bytes.
 func (w *Writer) WritePacket(id int, p Packet) error {
-	if err := w.check(id); err != nil {
+	if err := w.checkInterface(id); err != nil {
 		return err
 	}
 	if len(p.Data) > MaxPacket {
@@ -39,27 +39,27 @@ func (w *Writer) WritePacket(id int, p Packet) error {
 	if p.At < 0 {
 		return fmt.Errorf("pcapng: a packet at %d ns lies before 1970", p.At)
 	}
-	if err := fit(&p.Comment); err != nil {
+	if err := fitTexts(&p.Comment); err != nil {
 		return err
 	}
-	start := w.begin(blockPacket)
-	w.u32(uint32(id))
-	w.time(p.At)
-	w.u32(uint32(len(p.Data)))
-	w.u32(uint32(max(p.Length, len(p.Data))))
+	start := w.beginBlock(blockPacket)
+	w.appendU32(uint32(id))
+	w.appendTime(p.At)
+	w.appendU32(uint32(len(p.Data)))
+	w.appendU32(uint32(max(p.Length, len(p.Data))))
 	w.buf = append(w.buf, p.Data...)
-	w.pad(len(p.Data))
-	w.text(optComment, p.Comment)
+	w.appendPadding(len(p.Data))
+	w.writeText(optComment, p.Comment)
 	flags := uint32(p.Direction & 3)
 	if p.FCSError {
 		flags |= flagFCSError
 	}
 	if flags != 0 {
-		w.option32(packetFlags, flags)
+		w.writeOption32(packetFlags, flags)
 	}
 	if p.Drops > 0 {
-		w.option64(packetDrops, p.Drops)
+		w.writeOption64(packetDrops, p.Drops)
 	}
-	w.end(start)
-	return w.room()
+	w.endBlock(start)
+	return w.flushIfFull()
 }

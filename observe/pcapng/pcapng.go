@@ -59,20 +59,20 @@ type Writer struct {
 // the first Flush. It fails if a text of s is too long for the format (65535
 // bytes).
 func NewWriter(w io.Writer, s Section) (*Writer, error) {
-	if err := fit(&s.Hardware, &s.OS, &s.Application, &s.Comment); err != nil {
+	if err := fitTexts(&s.Hardware, &s.OS, &s.Application, &s.Comment); err != nil {
 		return nil, err
 	}
 	n := &Writer{w: w}
-	start := n.begin(blockSection)
-	n.u32(byteOrderMagic)
-	n.u16(1)         // major version
-	n.u16(0)         // minor version
-	n.u64(1<<64 - 1) // length of the section: not known
-	n.text(optComment, s.Comment)
-	n.text(sectionHardware, s.Hardware)
-	n.text(sectionOS, s.OS)
-	n.text(sectionApplication, s.Application)
-	n.end(start)
+	start := n.beginBlock(blockSection)
+	n.appendU32(byteOrderMagic)
+	n.appendU16(1)         // major version
+	n.appendU16(0)         // minor version
+	n.appendU64(1<<64 - 1) // length of the section: not known
+	n.writeText(optComment, s.Comment)
+	n.writeText(sectionHardware, s.Hardware)
+	n.writeText(sectionOS, s.OS)
+	n.writeText(sectionApplication, s.Application)
+	n.endBlock(start)
 	return n, nil
 }
 
@@ -83,29 +83,29 @@ func (w *Writer) AddInterface(i Interface) (id int, err error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if err := fit(&i.Name, &i.Description, &i.Filter); err != nil {
+	if err := fitTexts(&i.Name, &i.Description, &i.Filter); err != nil {
 		return 0, err
 	}
 	if i.SnapLen < 0 || int64(i.SnapLen) > 1<<32-1 || i.Speed < 0 {
 		return 0, fmt.Errorf("pcapng: interface %q: snap length %d or speed %d is out of range", i.Name, i.SnapLen, i.Speed)
 	}
-	start := w.begin(blockInterface)
-	w.u16(linktypeEthernet)
-	w.u16(0) // reserved
-	w.u32(uint32(i.SnapLen))
-	w.text(interfaceName, i.Name)
-	w.text(interfaceDescription, i.Description)
-	w.filter(i.Filter)
+	start := w.beginBlock(blockInterface)
+	w.appendU16(linktypeEthernet)
+	w.appendU16(0) // reserved
+	w.appendU32(uint32(i.SnapLen))
+	w.writeText(interfaceName, i.Name)
+	w.writeText(interfaceDescription, i.Description)
+	w.writeFilter(i.Filter)
 	if i.Speed > 0 {
-		w.option64(interfaceSpeed, uint64(i.Speed))
+		w.writeOption64(interfaceSpeed, uint64(i.Speed))
 	}
-	w.option8(interfaceTimeResolution, 9) // 10^-9 s
+	w.writeOption8(interfaceTimeResolution, 9) // 10^-9 s
 	// Without this Wireshark guesses, and takes the end of a padded frame for a
 	// bad FCS.
-	w.option8(interfaceFCSLength, 0)
-	w.end(start)
+	w.writeOption8(interfaceFCSLength, 0)
+	w.endBlock(start)
 	w.interfaces++
-	return w.interfaces - 1, w.room()
+	return w.interfaces - 1, w.flushIfFull()
 }
 
 // Flush hands everything buffered to the underlying writer.
@@ -117,16 +117,16 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// room flushes when enough is buffered.
-func (w *Writer) room() error {
+// flushIfFull flushes when enough is buffered.
+func (w *Writer) flushIfFull() error {
 	if len(w.buf) < flushAt {
 		return nil
 	}
 	return w.Flush()
 }
 
-// check reports why nothing can be written for interface id.
-func (w *Writer) check(id int) error {
+// checkInterface reports why nothing can be written for interface id.
+func (w *Writer) checkInterface(id int) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -136,36 +136,36 @@ func (w *Writer) check(id int) error {
 	return nil
 }
 
-// begin appends the head of a block. Its length is filled in by end, which
+// beginBlock appends the head of a block. Its length is filled in by end, which
 // takes what begin returned.
-func (w *Writer) begin(kind uint32) (start int) {
+func (w *Writer) beginBlock(kind uint32) (start int) {
 	start = len(w.buf)
-	w.u32(kind)
-	w.u32(0)
+	w.appendU32(kind)
+	w.appendU32(0)
 	return start
 }
 
-// end closes the list of options and the block.
-func (w *Writer) end(start int) {
-	w.u32(0) // opt_endofopt
+// endBlock closes the list of options and the block.
+func (w *Writer) endBlock(start int) {
+	w.appendU32(0) // opt_endofopt
 	length := uint32(len(w.buf) + 4 - start)
-	w.u32(length)
+	w.appendU32(length)
 	binary.LittleEndian.PutUint32(w.buf[start+4:], length)
 }
 
-func (w *Writer) u16(v uint16) { w.buf = binary.LittleEndian.AppendUint16(w.buf, v) }
-func (w *Writer) u32(v uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, v) }
-func (w *Writer) u64(v uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, v) }
+func (w *Writer) appendU16(v uint16) { w.buf = binary.LittleEndian.AppendUint16(w.buf, v) }
+func (w *Writer) appendU32(v uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, v) }
+func (w *Writer) appendU64(v uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, v) }
 
-// time appends nanoseconds since 1970 as the format requires: the upper half
+// appendTime appends nanoseconds since 1970 as the format requires: the upper half
 // first, regardless of the byte order.
-func (w *Writer) time(ns int64) {
-	w.u32(uint32(uint64(ns) >> 32))
-	w.u32(uint32(ns))
+func (w *Writer) appendTime(ns int64) {
+	w.appendU32(uint32(uint64(ns) >> 32))
+	w.appendU32(uint32(ns))
 }
 
-// pad appends zeros up to the next multiple of 4 after n bytes.
-func (w *Writer) pad(n int) {
+// appendPadding appends zeros up to the next multiple of 4 after n bytes.
+func (w *Writer) appendPadding(n int) {
 	var zero [3]byte
 	w.buf = append(w.buf, zero[:-n&3]...)
 }

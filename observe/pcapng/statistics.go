@@ -14,21 +14,21 @@ type Statistics struct {
 // WriteStatistics adds the statistics of interface id, as of s.End. It fails if
 // the interface was not added or a time lies before 1970.
 func (w *Writer) WriteStatistics(id int, s Statistics) error {
-	if err := w.check(id); err != nil {
+	if err := w.checkInterface(id); err != nil {
 		return err
 	}
 	if s.Start < 0 || s.End < 0 {
 		return fmt.Errorf("pcapng: statistics from %d ns to %d ns lie before 1970", s.Start, s.End)
 	}
-	start := w.begin(blockStatistics)
-	w.u32(uint32(id))
-	w.time(s.End)
+	start := w.beginBlock(blockStatistics)
+	w.appendU32(uint32(id))
+	w.appendTime(s.End)
 	w.optionTime(statisticsStart, s.Start)
 	w.optionTime(statisticsEnd, s.End)
-	w.option64(statisticsReceived, s.Received)
-	w.option64(statisticsDropped, s.Dropped)
-	w.option64(statisticsFilterAccepted, s.FilterAccepted)
-	w.option64(statisticsDelivered, s.Delivered)
-	w.end(start)
-	return w.room()
+	w.writeOption64(statisticsReceived, s.Received)
+	w.writeOption64(statisticsDropped, s.Dropped)
+	w.writeOption64(statisticsFilterAccepted, s.FilterAccepted)
+	w.writeOption64(statisticsDelivered, s.Delivered)
+	w.endBlock(start)
+	return w.flushIfFull()
 }

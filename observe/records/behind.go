@@ -23,16 +23,16 @@ func NewBehind(s Sink) *Behind {
 		b.empty <- make([]Record, 0, batchLen)
 	}
 	b.batch = <-b.empty
-	go b.work(s)
+	go b.writeRecords(s)
 	return b
 }
 
-func (b *Behind) work(s Sink) {
+func (b *Behind) writeRecords(s Sink) {
 	var failure error
 	for batch := range b.full {
 		for i := range batch {
 			if failure == nil {
-				failure = s.Put(&batch[i])
+				failure = s.PutRecord(&batch[i])
 			}
 		}
 		clear(batch)
@@ -44,8 +44,8 @@ func (b *Behind) work(s Sink) {
 	b.failed <- failure
 }
 
-// Put implements Sink. Close returns the errors of the sink.
-func (b *Behind) Put(r *Record) error {
+// PutRecord implements Sink. Close returns the errors of the sink.
+func (b *Behind) PutRecord(r *Record) error {
 	b.batch = append(b.batch, *r)
 	if len(b.batch) == batchLen {
 		b.full <- b.batch

@@ -54,13 +54,13 @@ func NewCSV(w io.Writer, n Names) *CSV {
 func quoteAll(names []string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = quote(n)
+		out[i] = quoteField(n)
 	}
 	return out
 }
 
-// quote writes a field as RFC 4180 has it.
-func quote(s string) string {
+// quoteField writes a field as RFC 4180 has it.
+func quoteField(s string) string {
 	if !strings.ContainsAny(s, ",\"\r\n ") {
 		return s
 	}
@@ -71,16 +71,16 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (c *CSV) begin() {
+func (c *CSV) beginHeader() {
 	if !c.begun {
 		c.begun = true
 		_, _ = c.out.WriteString(strings.Join(Columns, ",") + "\n") // Flush tells of errors
 	}
 }
 
-// Put implements Sink.
-func (c *CSV) Put(r *Record) error {
-	c.begin()
+// PutRecord implements Sink.
+func (c *CSV) PutRecord(r *Record) error {
+	c.beginHeader()
 	b := c.line[:0]
 	field := func(n uint64) { b = append(strconv.AppendUint(b, n, 10), ',') }
 	text := func(s string) { b = append(append(b, s...), ',') }
@@ -98,9 +98,9 @@ func (c *CSV) Put(r *Record) error {
 	text(c.names.Hosts[r.To])
 	field(uint64(r.Size))
 	text(r.State.String())
-	text(quote(r.Failure))
+	text(quoteField(r.Failure))
 	b = append(strconv.AppendBool(b, r.Counted), ',')
-	seconds(r.Born, true)
+	seconds(r.Created, true)
 	seconds(r.Started, r.Started != units.Never)
 	seconds(r.End, true)
 	seconds(r.Arrived, r.Arrived != units.Never)
@@ -113,7 +113,7 @@ func (c *CSV) Put(r *Record) error {
 	field(r.Retransmitted)
 	field(uint64(r.Acked))
 	field(uint64(r.SrcPort))
-	b = append(append(b, quote(r.Path)...), '\n')
+	b = append(append(b, quoteField(r.Path)...), '\n')
 	c.line = b
 	_, err := c.out.Write(b)
 	return err
@@ -137,6 +137,6 @@ func appendSeconds(b []byte, t units.Time) []byte {
 
 // Close writes what is left. A stream without records has the line with the columns.
 func (c *CSV) Close() error {
-	c.begin()
+	c.beginHeader()
 	return c.out.Flush()
 }

@@ -21,9 +21,9 @@ type arrival struct {
 	at  units.Time
 }
 
-// Ended records a flow that ended at r.End, which is now. If its receiver records the
+// RecordEnd records a flow that ended at r.End, which is now. If its receiver records the
 // arrival (Arrived), key is the same there; 0 means that it does not, and r.Arrived is known.
-func (l *Log) Ended(r *Record, key uint64) {
+func (l *Log) RecordEnd(r *Record, key uint64) {
 	l.ended = append(l.ended, *r)
 	e := &l.ended[len(l.ended)-1]
 	if key != 0 {
@@ -31,14 +31,14 @@ func (l *Log) Ended(r *Record, key uint64) {
 	}
 }
 
-// Arrived records that all data of a flow has arrived. key is not 0, and has 62 bits.
-func (l *Log) Arrived(key uint64, at units.Time) {
+// RecordArrival records that all data of a flow has arrived. key is not 0, and has 62 bits.
+func (l *Log) RecordArrival(key uint64, at units.Time) {
 	l.arrivals = append(l.arrivals, arrival{key, at})
 }
 
-// Opened records a flow whose end only its receiver knows: it ends when the receiver
+// RecordOpen records a flow whose end only its receiver knows: it ends when the receiver
 // records an arrival with r.ID as key.
-func (l *Log) Opened(r *Record) { l.opened = append(l.opened, *r) }
+func (l *Log) RecordOpen(r *Record) { l.opened = append(l.opened, *r) }
 
 // Len returns the number of events to collect.
 func (l *Log) Len() int { return len(l.ended) + len(l.arrivals) + len(l.opened) }
@@ -77,10 +77,10 @@ func (c *Collector) Count() uint64 { return c.count }
 // Err returns the first error of the sink, after which no more records are put.
 func (c *Collector) Err() error { return c.err }
 
-// Collect puts the records of flows that ended before a time, up to which no shard has
+// CollectBefore puts the records of flows that ended before a time, up to which no shard has
 // anything left to do. No shard runs meanwhile. The times at which it is called make no
 // difference to the stream.
-func (c *Collector) Collect(before units.Time) {
+func (c *Collector) CollectBefore(before units.Time) {
 	for _, l := range c.logs {
 		for i := range l.opened {
 			c.openOne(&l.opened[i])
@@ -98,15 +98,15 @@ func (c *Collector) Collect(before units.Time) {
 		l.arrivals = l.arrivals[:0]
 	}
 	for _, l := range c.logs {
-		order(l.ended)
+		sortRecords(l.ended)
 	}
 	slices.SortFunc(c.late.ended, func(a, b Record) int {
-		if a.before(&b) {
+		if a.isBefore(&b) {
 			return -1
 		}
 		return 1
 	})
-	c.merge(before)
+	c.mergeLogs(before)
 }
 
 func (c *Collector) openOne(r *Record) {
@@ -123,27 +123,27 @@ func (c *Collector) openOne(r *Record) {
 // closeOne ends a flow whose end its receiver reports.
 func (c *Collector) closeOne(r *Record, at units.Time) {
 	r.End, r.Arrived, r.Acked, r.State = at, at, r.Size, Done
-	c.late.Ended(r, 0)
+	c.late.RecordEnd(r, 0)
 	delete(c.open, r.ID)
 	c.free = append(c.free, r)
 }
 
-// order sorts records that are almost in order.
-func order(list []Record) {
+// sortRecords sorts records that are almost in order.
+func sortRecords(list []Record) {
 	for i := 1; i < len(list); i++ {
-		if !list[i].before(&list[i-1]) {
+		if !list[i].isBefore(&list[i-1]) {
 			continue
 		}
 		r, k := list[i], i
-		for ; k > 0 && r.before(&list[k-1]); k-- {
+		for ; k > 0 && r.isBefore(&list[k-1]); k-- {
 			list[k] = list[k-1]
 		}
 		list[k] = r
 	}
 }
 
-// merge puts the records of all logs, in order.
-func (c *Collector) merge(before units.Time) {
+// mergeLogs puts the records of all logs, in order.
+func (c *Collector) mergeLogs(before units.Time) {
 	heads := c.heads
 	clear(heads)
 	for {
@@ -153,14 +153,14 @@ func (c *Collector) merge(before units.Time) {
 				continue
 			}
 			r := &l.ended[heads[i]]
-			if r.End < before && (first < 0 || r.before(&c.logs[first].ended[heads[first]])) {
+			if r.End < before && (first < 0 || r.isBefore(&c.logs[first].ended[heads[first]])) {
 				first = i
 			}
 		}
 		if first < 0 {
 			break
 		}
-		c.put(&c.logs[first].ended[heads[first]])
+		c.putRecord(&c.logs[first].ended[heads[first]])
 		heads[first]++
 	}
 	for i, l := range c.logs {
@@ -170,8 +170,8 @@ func (c *Collector) merge(before units.Time) {
 	}
 }
 
-// put completes a record and passes it on.
-func (c *Collector) put(r *Record) {
+// putRecord completes a record and passes it on.
+func (c *Collector) putRecord(r *Record) {
 	if r.Arrived < 0 {
 		key := uint64(-r.Arrived)
 		r.Arrived = units.Never
@@ -187,14 +187,14 @@ func (c *Collector) put(r *Record) {
 	if c.Finish != nil {
 		c.Finish(r)
 	}
-	c.err = c.sink.Put(r)
+	c.err = c.sink.PutRecord(r)
 }
 
-// End puts the remaining records at the end of a run, at now: first the flows that have
+// PutRemaining puts the remaining records at the end of a run, at now: first the flows that have
 // ended, then, as unfinished and by rising ID, the flows that hosts have under way and
 // those whose receiver did not report their end.
-func (c *Collector) End(now units.Time, unfinished []Record) {
-	c.Collect(units.Never)
+func (c *Collector) PutRemaining(now units.Time, unfinished []Record) {
+	c.CollectBefore(units.Never)
 	for _, r := range c.open {
 		unfinished = append(unfinished, *r)
 	}
@@ -208,6 +208,6 @@ func (c *Collector) End(now units.Time, unfinished []Record) {
 	for i := range unfinished {
 		r := &unfinished[i]
 		r.State, r.End, r.Arrived = Unfinished, now, units.Never
-		c.put(r)
+		c.putRecord(r)
 	}
 }

@@ -20,7 +20,7 @@ type row struct {
 	State         string   `parquet:"state,dict"`
 	Failure       *string  `parquet:"failure,dict,optional"`
 	Counted       bool     `parquet:"counted"`
-	Born          float64  `parquet:"created_s"`
+	Created       float64  `parquet:"created_s"`
 	Started       *float64 `parquet:"started_s,optional"`
 	End           float64  `parquet:"end_s"`
 	Arrived       *float64 `parquet:"arrived_s,optional"`
@@ -60,32 +60,32 @@ func NewParquet(w io.Writer, n Names) *Parquet {
 	return &Parquet{names: n, out: parquet.NewGenericWriter[row](w, parquet.MaxRowsPerRowGroup(parquetGroup), parquet.Compression(&parquet.Snappy))}
 }
 
-// Put implements Sink.
-func (p *Parquet) Put(r *Record) error {
+// PutRecord implements Sink.
+func (p *Parquet) PutRecord(r *Record) error {
 	v := &p.values[p.n]
 	*v = values{r.Started.Seconds(), r.Arrived.Seconds(), r.FCT().Seconds(), r.Ideal.Seconds(), r.Slowdown(), r.Failure, r.Path}
 	x := &p.rows[p.n]
 	*x = row{
 		ID: r.ID, Traffic: p.names.Traffic[r.Traffic], Group: r.Group, Tag: r.Tag, From: p.names.Hosts[r.From], To: p.names.Hosts[r.To],
-		Size: int64(r.Size), State: r.State.String(), Counted: r.Counted, Born: r.Born.Seconds(), End: r.End.Seconds(),
-		Failure: known(&v.failure, r.Failure != ""), Started: known(&v.started, r.Started != units.Never), Arrived: known(&v.arrived, r.Arrived != units.Never),
-		FCT: known(&v.fct, r.State == Done), Ideal: known(&v.ideal, r.Ideal > 0), Slowdown: known(&v.slowdown, v.slowdown > 0),
-		Retransmitted: r.Retransmitted, Acked: int64(r.Acked), SrcPort: uint32(r.SrcPort), Path: known(&v.path, r.Path != ""),
+		Size: int64(r.Size), State: r.State.String(), Counted: r.Counted, Created: r.Created.Seconds(), End: r.End.Seconds(),
+		Failure: pointerIf(&v.failure, r.Failure != ""), Started: pointerIf(&v.started, r.Started != units.Never), Arrived: pointerIf(&v.arrived, r.Arrived != units.Never),
+		FCT: pointerIf(&v.fct, r.State == Done), Ideal: pointerIf(&v.ideal, r.Ideal > 0), Slowdown: pointerIf(&v.slowdown, v.slowdown > 0),
+		Retransmitted: r.Retransmitted, Acked: int64(r.Acked), SrcPort: uint32(r.SrcPort), Path: pointerIf(&v.path, r.Path != ""),
 	}
 	if p.n++; p.n < parquetBatch {
 		return nil
 	}
-	return p.flush()
+	return p.flushRows()
 }
 
-func known[T any](v *T, is bool) *T {
+func pointerIf[T any](v *T, is bool) *T {
 	if !is {
 		return nil
 	}
 	return v
 }
 
-func (p *Parquet) flush() error {
+func (p *Parquet) flushRows() error {
 	_, err := p.out.Write(p.rows[:p.n])
 	p.n = 0
 	return err
@@ -93,7 +93,7 @@ func (p *Parquet) flush() error {
 
 // Close writes what is left, and the footer of the file.
 func (p *Parquet) Close() error {
-	if err := p.flush(); err != nil {
+	if err := p.flushRows(); err != nil {
 		return err
 	}
 	return p.out.Close()

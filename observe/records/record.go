@@ -40,9 +40,9 @@ type Record struct {
 	State    State
 	Counted  bool // created in the measurement window; always true if there is none
 
-	// Born is when the pattern created the flow, Started when the first packet could leave:
+	// Created is when the pattern created the flow, Started when the first packet could leave:
 	// they differ if it had to wait for a queue pair.
-	Born, Started units.Time
+	Created, Started units.Time
 	// End is when the flow was complete at its sender, to which HPCC's and most papers'
 	// completion times refer: when the last acknowledgement had arrived. For a READ it is
 	// when the requesting host had all data; for UDP, which has no acknowledgements, when
@@ -61,7 +61,7 @@ type Record struct {
 }
 
 // FCT is the flow's completion time, from its birth to its end.
-func (r *Record) FCT() units.Time { return r.End - r.Born }
+func (r *Record) FCT() units.Time { return r.End - r.Created }
 
 // Slowdown is the completion time over the ideal time; 0 if that is unknown or the flow
 // is not done.
@@ -72,15 +72,15 @@ func (r *Record) Slowdown() float64 {
 	return float64(r.FCT()) / float64(r.Ideal)
 }
 
-// before is the order of streams: by end, then by ID.
-func (r *Record) before(o *Record) bool {
+// isBefore is the order of streams: by end, then by ID.
+func (r *Record) isBefore(o *Record) bool {
 	return r.End < o.End || r.End == o.End && r.ID < o.ID
 }
 
 // Sink takes records in the order in which their flows end.
 type Sink interface {
-	// Put takes a record, which is valid only during the call.
-	Put(r *Record) error
+	// PutRecord takes a record, which is valid only during the call.
+	PutRecord(r *Record) error
 	// Close writes what is left. Put is not called afterwards.
 	Close() error
 }
@@ -96,15 +96,15 @@ func Tee(sinks ...Sink) Sink { return tee(sinks) }
 
 type tee []Sink
 
-// Put implements Sink. All sinks get the record; Put returns the first error.
-func (t tee) Put(r *Record) error {
-	return t.each(func(s Sink) error { return s.Put(r) })
+// PutRecord implements Sink. All sinks get the record; Put returns the first error.
+func (t tee) PutRecord(r *Record) error {
+	return t.eachSink(func(s Sink) error { return s.PutRecord(r) })
 }
 
 // Close implements Sink.
-func (t tee) Close() error { return t.each(Sink.Close) }
+func (t tee) Close() error { return t.eachSink(Sink.Close) }
 
-func (t tee) each(f func(Sink) error) (first error) {
+func (t tee) eachSink(f func(Sink) error) (first error) {
 	for _, s := range t {
 		if err := f(s); err != nil && first == nil {
 			first = err

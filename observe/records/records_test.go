@@ -19,9 +19,9 @@ import (
 var names = Names{[]string{"web, \"search\"", "b"}, []string{"h1", "h2", "s1"}}
 
 var some = []Record{
-	{ID: 1<<40 | 7, Traffic: 0, From: 0, To: 1, Tag: 1<<32 - 1, Group: 1 << 63, Size: 1500, Counted: true, Born: 1, Started: 2,
+	{ID: 1<<40 | 7, Traffic: 0, From: 0, To: 1, Tag: 1<<32 - 1, Group: 1 << 63, Size: 1500, Counted: true, Created: 1, Started: 2,
 		End: units.Second + 5, Arrived: units.Second, Ideal: units.Second / 2, Retransmitted: 3, Acked: 1500, SrcPort: 50_000, Path: "h1:eth0 s1:h2"},
-	{ID: 2, Traffic: 1, From: 1, To: 0, State: Failed, Failure: "IBV_WC_RETRY_EXC_ERR", Born: 1500 * units.Millisecond, Started: 2 * units.Second, End: 3 * units.Second, Arrived: units.Never},
+	{ID: 2, Traffic: 1, From: 1, To: 0, State: Failed, Failure: "IBV_WC_RETRY_EXC_ERR", Created: 1500 * units.Millisecond, Started: 2 * units.Second, End: 3 * units.Second, Arrived: units.Never},
 	{ID: 3, Traffic: 1, From: 1, To: 0, State: Unfinished, Counted: true, Started: units.Never, End: 4 * units.Second, Arrived: units.Never, Acked: 12},
 }
 
@@ -30,7 +30,7 @@ func TestCSV(t *testing.T) {
 	var b bytes.Buffer
 	s := NewCSV(&b, names)
 	for i := range some {
-		if err := s.Put(&some[i]); err != nil {
+		if err := s.PutRecord(&some[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestParquet(t *testing.T) {
 	s := NewParquet(&b, names)
 	for range copies {
 		for i := range some {
-			if err := s.Put(&some[i]); err != nil {
+			if err := s.PutRecord(&some[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,10 +94,10 @@ func TestParquet(t *testing.T) {
 	at := func(x float64) *float64 { return &x }
 	failure, path := some[1].Failure, some[0].Path
 	want := []row{
-		{ID: 1<<40 | 7, Traffic: names.Traffic[0], Group: 1 << 63, Tag: 1<<32 - 1, From: "h1", To: "h2", Size: 1500, State: "done", Counted: true, Born: 1e-12,
+		{ID: 1<<40 | 7, Traffic: names.Traffic[0], Group: 1 << 63, Tag: 1<<32 - 1, From: "h1", To: "h2", Size: 1500, State: "done", Counted: true, Created: 1e-12,
 			Started: at(2e-12), End: 1.000000000005, Arrived: at(1), FCT: at(1.000000000004), Ideal: at(0.5), Slowdown: at(2.000000000008), Retransmitted: 3, Acked: 1500,
 			SrcPort: 50_000, Path: &path},
-		{ID: 2, Traffic: "b", From: "h2", To: "h1", State: "failed", Failure: &failure, Born: 1.5, Started: at(2), End: 3},
+		{ID: 2, Traffic: "b", From: "h2", To: "h1", State: "failed", Failure: &failure, Created: 1.5, Started: at(2), End: 3},
 		{ID: 3, Traffic: "b", From: "h2", To: "h1", State: "unfinished", Counted: true, End: 4, Acked: 12},
 	}
 	for i := range rows {
@@ -123,8 +123,8 @@ func TestStatistics(t *testing.T) {
 		r := uint64(rapid.Uint32().Draw(t, "random"))
 		for range n {
 			r = r*6364136223846793005 + 1442695040888963407
-			x := Record{Size: []units.Bytes{0, 1, 100, 101, 5000, 5001, math.MaxInt64}[r>>33%7], State: State(max(int(r>>40%8)-5, 0)), Counted: r>>50%10 > 0, Born: 5, Ideal: units.Time(r>>20%1000 + 1)}
-			x.End = x.Born + units.Time(r>>22%1_000_000)
+			x := Record{Size: []units.Bytes{0, 1, 100, 101, 5000, 5001, math.MaxInt64}[r>>33%7], State: State(max(int(r>>40%8)-5, 0)), Counted: r>>50%10 > 0, Created: 5, Ideal: units.Time(r>>20%1000 + 1)}
+			x.End = x.Created + units.Time(r>>22%1_000_000)
 			bin := []int{0, 1, 1, 2, 2, 3, 3}[r>>33%7]
 			switch {
 			case !x.Counted:
@@ -135,7 +135,7 @@ func TestStatistics(t *testing.T) {
 			default:
 				want[bin] = append(want[bin], float64(x.End-5)/float64(x.Ideal))
 			}
-			_ = s.Put(&x)
+			_ = s.PutRecord(&x)
 		}
 		for i := range s.Bins() {
 			b := &s.Bins()[i]
@@ -144,7 +144,7 @@ func TestStatistics(t *testing.T) {
 				t.Fatalf("bin %d: %d done, %d failed, %d unfinished; want %d, %d, %d", i, b.Done, b.Failed, b.Unfinished, len(want[i]), failed[i], open[i])
 			}
 			for _, p := range []float64{0, 50, 99, 99.9, 100} {
-				got := b.Percentile(Slowdown, p)
+				got := b.PercentileOf(Slowdown, p)
 				if len(want[i]) == 0 {
 					if !math.IsNaN(got) {
 						t.Fatalf("a percentile of nothing is %v", got)
@@ -160,8 +160,8 @@ func TestStatistics(t *testing.T) {
 					t.Fatalf("p%v is %v, want %v", p, got, want[i][k])
 				}
 			}
-			if b.Done > 0 && b.Percentile(FCT, 100) > 1e-6 {
-				t.Fatalf("the longest takes %v s", b.Percentile(FCT, 100))
+			if b.Done > 0 && b.PercentileOf(FCT, 100) > 1e-6 {
+				t.Fatalf("the longest takes %v s", b.PercentileOf(FCT, 100))
 			}
 		}
 	})
@@ -175,7 +175,7 @@ type keeper struct {
 	closed bool
 }
 
-func (k *keeper) Put(r *Record) error {
+func (k *keeper) PutRecord(r *Record) error {
 	k.all = append(k.all, *r)
 	if len(k.all) == k.fail {
 		return errors.New("full")
@@ -218,7 +218,7 @@ func TestStreamDoesNotDependOnShards(t *testing.T) {
 			}
 			var events []event
 			for i, f := range flows {
-				r := Record{ID: uint64(f.from)<<40 | uint64(i+1), Born: f.start, Size: 9, Arrived: units.Never}
+				r := Record{ID: uint64(f.from)<<40 | uint64(i+1), Created: f.start, Size: 9, Arrived: units.Never}
 				key := 1<<61 | uint64(i+1)
 				switch {
 				case f.acked:
@@ -226,13 +226,13 @@ func TestStreamDoesNotDependOnShards(t *testing.T) {
 					if f.lost {
 						r.State = Failed
 					} else {
-						events = append(events, event{f.arrive, f.to, func(l *Log) { l.Arrived(key, f.arrive) }})
+						events = append(events, event{f.arrive, f.to, func(l *Log) { l.RecordArrival(key, f.arrive) }})
 					}
-					events = append(events, event{f.end, f.from, func(l *Log) { l.Ended(&r, key) }})
+					events = append(events, event{f.end, f.from, func(l *Log) { l.RecordEnd(&r, key) }})
 				default:
-					events = append(events, event{f.start, f.from, func(l *Log) { l.Opened(&r) }})
+					events = append(events, event{f.start, f.from, func(l *Log) { l.RecordOpen(&r) }})
 					if !f.lost {
-						events = append(events, event{f.arrive, f.to, func(l *Log) { l.Arrived(r.ID, f.arrive) }})
+						events = append(events, event{f.arrive, f.to, func(l *Log) { l.RecordArrival(r.ID, f.arrive) }})
 					}
 				}
 			}
@@ -242,10 +242,10 @@ func TestStreamDoesNotDependOnShards(t *testing.T) {
 			for i, e := range events {
 				e.do(logs[e.shard%shards])
 				if rapid.Bool().Draw(t, fmt.Sprint("collect", shards)) && i+1 < len(events) {
-					c.Collect(events[i+1].at)
+					c.CollectBefore(events[i+1].at)
 				}
 			}
-			c.End(1000, nil)
+			c.PutRemaining(1000, nil)
 			if c.Count() != uint64(n) || c.Err() != nil || len(c.arrived)+len(c.open) > 0 {
 				t.Fatalf("%d records of %d flows, %v; %d and %d left", c.Count(), n, c.Err(), len(c.arrived), len(c.open))
 			}
@@ -269,7 +269,7 @@ func TestStreamDoesNotDependOnShards(t *testing.T) {
 					end = 1000
 				}
 			}
-			if r.Arrived != arrived || r.End != end || i > 0 && !one[i-1].before(&r) {
+			if r.Arrived != arrived || r.End != end || i > 0 && !one[i-1].isBefore(&r) {
 				t.Fatalf("%+v of %+v", r, f)
 			}
 		}
@@ -282,9 +282,9 @@ func TestSinkFails(t *testing.T) {
 	sink := &keeper{fail: 2}
 	c := NewCollector([]*Log{&l}, sink)
 	for i := range 5 {
-		l.Ended(&Record{ID: uint64(i)}, 0)
+		l.RecordEnd(&Record{ID: uint64(i)}, 0)
 	}
-	c.Collect(units.Never)
+	c.CollectBefore(units.Never)
 	if c.Err() == nil || len(sink.all) != 2 || c.Count() != 5 {
 		t.Errorf("%v, %d put, %d counted", c.Err(), len(sink.all), c.Count())
 	}
@@ -297,7 +297,7 @@ func TestBehind(t *testing.T) {
 		sink := &keeper{}
 		b := NewBehind(sink)
 		for i := range n {
-			if err := b.Put(&Record{ID: uint64(i)}); err != nil {
+			if err := b.PutRecord(&Record{ID: uint64(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -313,7 +313,7 @@ func TestBehind(t *testing.T) {
 	sink := &keeper{fail: 2}
 	b := NewBehind(sink)
 	for range 3 * batchLen {
-		_ = b.Put(&Record{})
+		_ = b.PutRecord(&Record{})
 	}
 	if err := b.Close(); err == nil || len(sink.all) != 2 || !sink.closed {
 		t.Errorf("%v, %d put, closed %v", err, len(sink.all), sink.closed)
@@ -334,9 +334,9 @@ func BenchmarkSinks(b *testing.B) {
 			r := some[0]
 			r.Path = ""
 			for i := range b.N {
-				r.ID, r.Born, r.End, r.Arrived = uint64(i), units.Time(i)*7919, units.Time(i)*7919+6_123_457, units.Time(i)*7919+5_123_457
-				r.Started = r.Born
-				if err := s.sink.Put(&r); err != nil {
+				r.ID, r.Created, r.End, r.Arrived = uint64(i), units.Time(i)*7919, units.Time(i)*7919+6_123_457, units.Time(i)*7919+5_123_457
+				r.Started = r.Created
+				if err := s.sink.PutRecord(&r); err != nil {
 					b.Fatal(err)
 				}
 			}

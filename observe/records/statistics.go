@@ -50,8 +50,8 @@ func NewStatistics(to ...units.Bytes) (*Statistics, error) {
 	return s, nil
 }
 
-// Put implements Sink.
-func (s *Statistics) Put(r *Record) error {
+// PutRecord implements Sink.
+func (s *Statistics) PutRecord(r *Record) error {
 	if !r.Counted {
 		return nil
 	}
@@ -96,8 +96,8 @@ const (
 	Slowdown                // over the ideal time; 0 where that is not known
 )
 
-// Each calls f with a measure of each flow that is done, in the order of their ends.
-func (b *Bin) Each(m Measure, f func(float64)) {
+// EachMeasure calls f with a measure of each flow that is done, in the order of their ends.
+func (b *Bin) EachMeasure(m Measure, f func(float64)) {
 	for i := range b.Done {
 		k := &b.chunks[i/chunkLen][i%chunkLen]
 		if m == Slowdown {
@@ -108,23 +108,23 @@ func (b *Bin) Each(m Measure, f func(float64)) {
 	}
 }
 
-// Mean returns the mean of a measure over the flows that are done; NaN if there are none.
-func (b *Bin) Mean(m Measure) float64 {
+// MeanOf returns the mean of a measure over the flows that are done; NaN if there are none.
+func (b *Bin) MeanOf(m Measure) float64 {
 	sum := 0.0
-	b.Each(m, func(x float64) { sum += x })
+	b.EachMeasure(m, func(x float64) { sum += x })
 	return sum / float64(b.Done)
 }
 
-// Percentile returns the smallest value of a measure that p percent of the done flows do
+// PercentileOf returns the smallest value of a measure that p percent of the done flows do
 // not exceed (the nearest rank), p from 0 to 100; NaN if no flow is done. It sorts, and
 // keeps the sorted values until the next record or measure.
-func (b *Bin) Percentile(m Measure, p float64) float64 {
+func (b *Bin) PercentileOf(m Measure, p float64) float64 {
 	if b.Done == 0 {
 		return math.NaN()
 	}
 	if b.sorted == nil || b.by != m {
 		b.sorted, b.by = slices.Grow(b.sorted[:0], int(b.Done)), m
-		b.Each(m, func(x float64) { b.sorted = append(b.sorted, x) })
+		b.EachMeasure(m, func(x float64) { b.sorted = append(b.sorted, x) })
 		slices.Sort(b.sorted)
 	}
 	rank := math.Ceil(p / 100 * float64(b.Done))

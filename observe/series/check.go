@@ -9,48 +9,48 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Check checks a recording of queues before it begins: how often it samples,
+// CheckQueues checks a recording of queues before it begins: how often it samples,
 // and how much data that makes. length is the length of the run, 0 if it is not
 // known. The error says what to change.
-func Check(queues int, every, length units.Time, wall bool) error {
+func CheckQueues(queues int, every, length units.Time, wall bool) error {
 	if queues == 0 {
 		return errors.New("there is no port to sample")
 	}
-	return check(queues, "queues", "ports", every, length, wall)
+	return checkSize(queues, "queues", "ports", every, length, wall)
 }
 
-// CheckFlows is Check for a recording of flows, at least as many as given.
+// CheckFlows is CheckQueues for a recording of flows, at least as many as given.
 func CheckFlows(flows int, every, length units.Time, wall bool) error {
-	return check(flows, "flows", "flows", every, length, wall)
+	return checkSize(flows, "flows", "flows", every, length, wall)
 }
 
-// check checks the sampling of n things. fewer names what the user can reduce
+// checkSize checks the sampling of n things. fewer names what the user can reduce
 // to sample fewer of them.
-func check(n int, things, fewer string, every, length units.Time, wall bool) error {
-	least, clock := MinVirtual, "virtual time"
+func checkSize(n int, things, fewer string, every, length units.Time, wall bool) error {
+	minEvery, clock := MinVirtual, "virtual time"
 	if wall {
-		least, clock = MinWall, "the wall clock"
+		minEvery, clock = MinWall, "the wall clock"
 	}
 	if every > MaxEvery {
 		return fmt.Errorf("a sample every %v is less often than every %v", every, MaxEvery)
 	}
 	var wrong string
-	enough := least
-	if every < least {
-		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the maximum in %s", every, least, clock)
+	enough := minEvery
+	if every < minEvery {
+		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the maximum in %s", every, minEvery, clock)
 	}
 	if wall {
 		if need := roundUp(float64(n) * float64(units.Second) / maxRate); every < need {
 			enough = max(enough, need)
 			wrong = cmp.Or(wrong, fmt.Sprintf("%d %s every %v are %s rows per second, more than the %s that can be written",
-				n, things, every, many(float64(n)/every.Seconds()), many(maxRate)))
+				n, things, every, formatCount(float64(n)/every.Seconds()), formatCount(maxRate)))
 		}
 	}
 	rows := float64(n) * float64(length) / float64(max(every, 1))
 	if need := roundUp(float64(n) * float64(length) / MaxRows); rows > MaxRows && every < need {
 		enough = max(enough, need)
 		wrong = cmp.Or(wrong, fmt.Sprintf("%d %s every %v for %v are %s rows (%s GB), more than %s",
-			n, things, every, length, many(rows), units.Digits(rows*rowBytes/1e9, 2), many(MaxRows)))
+			n, things, every, length, formatCount(rows), units.FormatDigits(rows*rowBytes/1e9, 2), formatCount(MaxRows)))
 	}
 	if wrong != "" {
 		return fmt.Errorf("%s: sample every %v or more, or fewer %s", wrong, enough, fewer)
@@ -72,7 +72,7 @@ func roundUp(t float64) units.Time {
 	}
 }
 
-// many formats a count of rows to two digits.
-func many(v float64) string {
-	return units.Brief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
+// formatCount formats a count of rows to two digits.
+func formatCount(v float64) string {
+	return units.FormatBrief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
 }

@@ -33,9 +33,9 @@ type run[T any] struct {
 	tails   []uint64
 }
 
-// all writes until the end of the recording.
-func (r *run[T]) all() (Summary, error) {
-	err := r.samples()
+// writeAll writes until the end of the recording.
+func (r *run[T]) writeAll() (Summary, error) {
+	err := r.writeSamples()
 	r.closed.Store(true)
 	if ferr := r.out.Flush(); err == nil {
 		err = ferr
@@ -49,13 +49,13 @@ func (r *run[T]) all() (Summary, error) {
 	return r.sum, err
 }
 
-// samples moves samples from the rings to the file until the end.
-func (r *run[T]) samples() error {
+// writeSamples moves samples from the rings to the file until the end.
+func (r *run[T]) writeSamples() error {
 	for nap := minNap; ; {
 		// Read before the rings: once closed, empty rings stay empty.
 		closed := r.closed.Load()
 		n := 0
-		for r.next(closed) {
+		for r.nextInstant(closed) {
 			if left := r.maxRows - r.sum.Rows; uint64(len(r.instant)) > left {
 				r.sum.Full = r.at(&r.instant[0])
 				return nil
@@ -81,10 +81,10 @@ func (r *run[T]) samples() error {
 	}
 }
 
-// next takes the samples of the earliest instant out of the rings. Until the
+// nextInstant takes the samples of the earliest instant out of the rings. Until the
 // producers have ended, each ring must have a sample or be known to have
 // nothing earlier.
-func (r *run[T]) next(closed bool) bool {
+func (r *run[T]) nextInstant(closed bool) bool {
 	for i, tail := range r.tails {
 		r.rings[i].tail.Store(tail)
 	}
@@ -93,7 +93,7 @@ func (r *run[T]) next(closed bool) bool {
 	for _, t := range r.rings {
 		until := units.Time(t.until.Load()) // read before the head, which it applies to
 		if tail := t.tail.Load(); tail != t.head.Load() {
-			at = min(at, r.at(t.at(tail)))
+			at = min(at, r.at(t.slotAt(tail)))
 		} else if !closed {
 			known = min(known, until)
 		}
@@ -104,7 +104,7 @@ func (r *run[T]) next(closed bool) bool {
 	for _, t := range r.rings {
 		head, tail := t.head.Load(), t.tail.Load()
 		for ; tail != head; tail++ {
-			s := t.at(tail)
+			s := t.slotAt(tail)
 			if r.at(s) != at {
 				break
 			}

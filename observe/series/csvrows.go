@@ -24,8 +24,8 @@ func newCSVRows(w io.Writer, columns []string) csvRows {
 	return r
 }
 
-// begin begins a row with its times, each followed by a comma.
-func (r *csvRows) begin(at, interval units.Time) []byte {
+// beginRow begins a row with its times, each followed by a comma.
+func (r *csvRows) beginRow(at, interval units.Time) []byte {
 	if t := [2]units.Time{at, interval}; t != r.at {
 		r.at = t
 		r.time = append(appendSeconds(append(appendSeconds(r.time[:0], at), ','), interval), ',')
@@ -33,8 +33,8 @@ func (r *csvRows) begin(at, interval units.Time) []byte {
 	return append(r.line[:0], r.time...)
 }
 
-// end ends a row with its gauges and writes it.
-func (r *csvRows) end(b []byte, gauges []float64) error {
+// endRow ends a row with its gauges and writes it.
+func (r *csvRows) endRow(b []byte, gauges []float64) error {
 	r.line = append(appendGauges(b, gauges), '\n')
 	// Flush only whole rows, so that the file can be read while it grows, and
 	// after a kill.
@@ -47,4 +47,4 @@ func (r *csvRows) end(b []byte, gauges []float64) error {
 	return err
 }
 
-func (r *csvRows) flush() error { return r.out.Flush() }
+func (r *csvRows) flushRows() error { return r.out.Flush() }

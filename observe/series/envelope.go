@@ -18,8 +18,8 @@ type Envelope struct {
 	column   int
 	n        int // points in the column
 	first    Point
-	least    Point
-	most     Point
+	min      Point
+	max      Point
 	last     Point
 }
 
@@ -29,28 +29,28 @@ func NewEnvelope(from, to units.Time, columns int) *Envelope {
 	return &Envelope{from: from, to: max(to, from+1), columns: columns}
 }
 
-// Add adds a point, which must not be earlier than the previous one.
-func (e *Envelope) Add(p Point) {
+// AddPoint adds a point, which must not be earlier than the previous one.
+func (e *Envelope) AddPoint(p Point) {
 	column := int(float64(e.columns) * float64(p.At-e.from) / float64(e.to-e.from))
 	if e.n > 0 && column != e.column {
-		e.close()
+		e.closeColumn()
 	}
 	if e.n == 0 {
-		e.column, e.first, e.least, e.most = column, p, p, p
+		e.column, e.first, e.min, e.max = column, p, p, p
 	}
-	if p.Value < e.least.Value {
-		e.least = p
+	if p.Value < e.min.Value {
+		e.min = p
 	}
-	if p.Value > e.most.Value {
-		e.most = p
+	if p.Value > e.max.Value {
+		e.max = p
 	}
 	e.last = p
 	e.n++
 }
 
-// close ends a column.
-func (e *Envelope) close() {
-	low, high := e.least, e.most
+// closeColumn ends a column.
+func (e *Envelope) closeColumn() {
+	low, high := e.min, e.max
 	if low.At > high.At {
 		low, high = high, low
 	}
@@ -62,13 +62,13 @@ func (e *Envelope) close() {
 	e.n = 0
 }
 
-// Empty reports whether no point was added.
-func (e *Envelope) Empty() bool { return e.n == 0 && len(e.points) == 0 }
+// IsEmpty reports whether no point was added.
+func (e *Envelope) IsEmpty() bool { return e.n == 0 && len(e.points) == 0 }
 
 // Points returns the points that are kept, at most four a column, in order of time.
 func (e *Envelope) Points() []Point {
 	if e.n > 0 {
-		e.close()
+		e.closeColumn()
 	}
 	return e.points
 }

@@ -86,13 +86,13 @@ func (r *FlowRecorder) Run(w io.Writer) (Summary, error) {
 	}
 	out := newFlowWriter(w, r.options.Gauges)
 	c := &run[FlowSample]{
-		closed: &r.closed, maxRows: r.options.MaxRows, out: out.out, row: out.row,
+		closed: &r.closed, maxRows: r.options.MaxRows, out: out.out, row: out.writeRow,
 		at: func(s *FlowSample) units.Time { return s.At }, order: func(s *FlowSample) int32 { return s.Order },
 	}
 	for _, t := range r.taps {
 		c.rings = append(c.rings, &t.ring)
 	}
-	return c.all()
+	return c.writeAll()
 }
 
 // FlowTap is the producer's end for the flows of some NICs, for a single
@@ -105,7 +105,7 @@ type FlowTap struct {
 // NewTap adds a producer.
 func (r *FlowRecorder) NewTap() *FlowTap {
 	t := &FlowTap{recorder: r}
-	t.sized(max(r.options.Ring, 2))
+	t.allocateSlots(max(r.options.Ring, 2))
 	n := len(r.options.Gauges)
 	values := make([]float64, n*len(t.slots))
 	for i := range t.slots {
@@ -116,30 +116,30 @@ func (r *FlowRecorder) NewTap() *FlowTap {
 	return t
 }
 
-// Put takes the samples of an instant, later than the previous one, in the order of
+// PutSamples takes the samples of an instant, later than the previous one, in the order of
 // their rows; there may be none. It never blocks and never allocates; if the consumer
 // is too far behind, the instant is left out, its samples are counted as overruns,
 // and Put returns false: the next samples must then cover both intervals. With
 // FlowOptions.Wait it sleeps until there is room instead. After the end of the
 // recording it does nothing.
-func (t *FlowTap) Put(at units.Time, samples []FlowSample) bool {
-	if t.Closed() {
+func (t *FlowTap) PutSamples(at units.Time, samples []FlowSample) bool {
+	if t.IsClosed() {
 		return true
 	}
-	if !t.recorder.options.Wait && !t.room(uint64(len(samples))) {
+	if !t.recorder.options.Wait && !t.hasRoom(uint64(len(samples))) {
 		t.overruns.Add(uint64(len(samples)))
 		t.until.Store(int64(at))
 		return false
 	}
 	head := t.head.Load()
 	for i := range samples {
-		for !t.room(1) {
-			if t.Closed() {
+		for !t.hasRoom(1) {
+			if t.IsClosed() {
 				return true
 			}
 			time.Sleep(waitNap)
 		}
-		s := t.at(head)
+		s := t.slotAt(head)
 		gauges := s.Gauges
 		copy(gauges, samples[i].Gauges)
 		*s = samples[i]
@@ -154,5 +154,5 @@ func (t *FlowTap) Put(at units.Time, samples []FlowSample) bool {
 	return true
 }
 
-// Closed reports whether the recording has ended, or is about to.
-func (t *FlowTap) Closed() bool { return t.recorder.closed.Load() }
+// IsClosed reports whether the recording has ended, or is about to.
+func (t *FlowTap) IsClosed() bool { return t.recorder.closed.Load() }

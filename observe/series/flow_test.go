@@ -29,14 +29,14 @@ func TestFlows_AreWrittenInOrder(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 8})
 	a, b := r.NewTap(), r.NewTap()
 	one, two := Flow{NIC: "h1:eth0", QPN: 17, Transfer: "h1-h2"}, Flow{NIC: "h2:eth0", QPN: 4711}
-	b.Put(100*us, []FlowSample{sampleOf(100*us, 40*us, 1, two, FlowReading{Rate: units.Gbps, Received: 125})})
-	a.Put(100*us, []FlowSample{sampleOf(100*us, 100*us, 0, one, FlowReading{
+	b.PutSamples(100*us, []FlowSample{sampleOf(100*us, 40*us, 1, two, FlowReading{Rate: units.Gbps, Received: 125})})
+	a.PutSamples(100*us, []FlowSample{sampleOf(100*us, 100*us, 0, one, FlowReading{
 		Rate: 10 * units.Gbps, Window: 65536, InFlight: 4096, RTT: 7*us + 1, Acked: 125_000, Resent: 3, Gauges: []float64{0.25, 7e-6, 3, 1500},
 	})})
-	b.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 2, Flow{NIC: "h3:eth0", Name: "tcp 10.0.0.3:1 > 10.0.0.1:2"}, FlowReading{
+	b.PutSamples(200*us, []FlowSample{sampleOf(200*us, 100*us, 2, Flow{NIC: "h3:eth0", Name: "tcp 10.0.0.3:1 > 10.0.0.1:2"}, FlowReading{
 		Rate: units.Gbps, Waiting: 3028, Sent: 1250, Dropped: 7, Gauges: []float64{no, no, 4, no},
 	})})
-	a.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 0, one, FlowReading{Rate: 10 * units.Gbps})})
+	a.PutSamples(200*us, []FlowSample{sampleOf(200*us, 100*us, 0, one, FlowReading{Rate: 10 * units.Gbps})})
 	r.Close()
 	var out bytes.Buffer
 	if sum, err := r.Run(&out); err != nil || sum != (Summary{Rows: 4}) {
@@ -56,7 +56,7 @@ func TestFlows_AreWrittenInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []FlowRow
-	if err := x.Each(func(r *FlowRow) error {
+	if err := x.EachRow(func(r *FlowRow) error {
 		row := *r
 		row.Values = append([]float64(nil), r.Values...)
 		rows = append(rows, row)
@@ -73,11 +73,11 @@ func TestFlows_AreWrittenInOrder(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]int{"rate": 0, "goodput": 1, "received": 2, "window": 3, "in-flight": 4, "rtt": 5, "waiting": 6, "sent": 7, "cc_rtt_s": 9, "alpha": 8, "stage": 10, "w": 11} {
-		if i, err := x.Find(name); err != nil || i != want {
+		if i, err := x.FindQuantity(name); err != nil || i != want {
 			t.Errorf("%s is number %d, %v", name, i, err)
 		}
 	}
-	if _, err := x.Find("beta"); err == nil || !strings.Contains(err.Error(), "must be one of rate, goodput") {
+	if _, err := x.FindQuantity("beta"); err == nil || !strings.Contains(err.Error(), "must be one of rate, goodput") {
 		t.Errorf("beta: %v", err)
 	}
 }
@@ -95,10 +95,10 @@ func TestFlows_TellGaugesOfOneNameApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Find("cwnd"); err == nil || !strings.Contains(err.Error(), "write cc_cwnd_bytes or cc_cwnd") {
+	if _, err := x.FindQuantity("cwnd"); err == nil || !strings.Contains(err.Error(), "write cc_cwnd_bytes or cc_cwnd") {
 		t.Errorf("%v", err)
 	}
-	if i, err := x.Find("cc_cwnd"); err != nil || i != len(flowQuantities)+1 {
+	if i, err := x.FindQuantity("cc_cwnd"); err != nil || i != len(flowQuantities)+1 {
 		t.Errorf("%d, %v", i, err)
 	}
 }
@@ -109,7 +109,7 @@ func TestFlows_OverrunsLoseWholeInstants(t *testing.T) {
 	r := NewFlows(FlowOptions{Ring: 4})
 	tap := r.NewTap()
 	three := make([]FlowSample, 3)
-	if !tap.Put(us, three) || tap.Put(2*us, three) {
+	if !tap.PutSamples(us, three) || tap.PutSamples(2*us, three) {
 		t.Error("6 samples fit into 4 places, or 3 do not")
 	}
 	r.Close()
@@ -126,7 +126,7 @@ func TestFlows_OverrunsLoseWholeInstants(t *testing.T) {
 				samples[i] = sampleOf((k+1)*us, us, 0, Flow{QPN: uint32(i)}, FlowReading{})
 				samples[i].Gauges = nil
 			}
-			tap.Put((k+1)*us, samples)
+			tap.PutSamples((k+1)*us, samples)
 		}
 		r.Close()
 	}()
@@ -139,7 +139,7 @@ func TestFlows_OverrunsLoseWholeInstants(t *testing.T) {
 func TestFlows_PutDoesNotAllocate(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 1024})
 	tap, samples, at := r.NewTap(), []FlowSample{sampleOf(us, us, 0, Flow{NIC: "a"}, FlowReading{})}, us
-	if n := testing.AllocsPerRun(2000, func() { tap.Put(at, samples); at += us }); n != 0 {
+	if n := testing.AllocsPerRun(2000, func() { tap.PutSamples(at, samples); at += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if tap.overruns.Load() == 0 {
@@ -155,7 +155,7 @@ func TestReadFlows_SaysWhereAFileIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Each(func(r *FlowRow) error {
+	if err := x.EachRow(func(r *FlowRow) error {
 		if r.Flow != (Flow{NIC: "a", QPN: 17, Transfer: "x"}) || r.Values[4] != 5 || !math.IsNaN(r.Values[6]) {
 			t.Errorf("%+v", r)
 		}
@@ -174,7 +174,7 @@ func TestReadFlows_SaysWhereAFileIsWrong(t *testing.T) {
 	} {
 		x, err := NewFlowReader(strings.NewReader(text))
 		if err == nil {
-			err = x.Each(func(*FlowRow) error { return nil })
+			err = x.EachRow(func(*FlowRow) error { return nil })
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

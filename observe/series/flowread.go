@@ -117,9 +117,9 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 // Quantities returns the quantities of the file, in the order of FlowRow.Values.
 func (x *FlowReader) Quantities() []FlowQuantity { return x.quantities }
 
-// Find returns the index of the quantity with a name, or with a column if several have
+// FindQuantity returns the index of the quantity with a name, or with a column if several have
 // the name.
-func (x *FlowReader) Find(name string) (int, error) {
+func (x *FlowReader) FindQuantity(name string) (int, error) {
 	found := -1
 	for i, q := range x.quantities {
 		switch {
@@ -146,9 +146,9 @@ func (x *FlowReader) Find(name string) (int, error) {
 	return found, nil
 }
 
-// Each calls f with each row, in order. A row is valid only during the call. Errors
+// EachRow calls f with each row, in order. A row is valid only during the call. Errors
 // name the line.
-func (x *FlowReader) Each(f func(*FlowRow) error) error {
+func (x *FlowReader) EachRow(f func(*FlowRow) error) error {
 	for {
 		record, err := x.in.Read()
 		if errors.Is(err, io.EOF) {
@@ -157,7 +157,7 @@ func (x *FlowReader) Each(f func(*FlowRow) error) error {
 		if err != nil {
 			return err
 		}
-		if column, err := x.decode(record); err != nil {
+		if column, err := x.decodeRow(record); err != nil {
 			line, _ := x.in.FieldPos(column)
 			return fmt.Errorf("line %d: %w", line, err)
 		}
@@ -167,8 +167,8 @@ func (x *FlowReader) Each(f func(*FlowRow) error) error {
 	}
 }
 
-// decode decodes a record into the row. With an error it returns the column.
-func (x *FlowReader) decode(record []string) (column int, err error) {
+// decodeRow decodes a record into the row. With an error it returns the column.
+func (x *FlowReader) decodeRow(record []string) (column int, err error) {
 	r := &x.row
 	for _, c := range []int{flowTime, flowInterval} {
 		t, ok := parseSeconds(record[x.at[c]])
@@ -184,9 +184,9 @@ func (x *FlowReader) decode(record []string) (column int, err error) {
 	if r.Interval <= 0 || r.Interval > r.At {
 		return x.at[flowInterval], fmt.Errorf("%s: %q is not a time above 0 and up to time_s", FlowColumns[flowInterval], record[x.at[flowInterval]])
 	}
-	r.NIC, r.QPN, r.Transfer, r.Name = x.name(record[x.at[flowNIC]]), 0, x.name(record[x.at[flowTransfer]]), ""
+	r.NIC, r.QPN, r.Transfer, r.Name = x.internName(record[x.at[flowNIC]]), 0, x.internName(record[x.at[flowTransfer]]), ""
 	if c := x.at[flowName]; c >= 0 {
-		r.Name = x.name(record[c])
+		r.Name = x.internName(record[c])
 	}
 	if text := record[x.at[flowQPN]]; r.Name == "" || text != "" {
 		number, err := strconv.ParseUint(text, 10, 24)
@@ -207,8 +207,8 @@ func (x *FlowReader) decode(record []string) (column int, err error) {
 	return 0, nil
 }
 
-// name returns a name as one string that all its rows share.
-func (x *FlowReader) name(text string) string {
+// internName returns a name as one string that all its rows share.
+func (x *FlowReader) internName(text string) string {
 	s, ok := x.names[text]
 	if !ok {
 		s = strings.Clone(text)

@@ -6,7 +6,7 @@ import (
 )
 
 // FlowColumns are the names of the columns that every series of flows has, in their
-// order. The columns of gauges follow (Gauge.Column). Unknown values are empty.
+// order. The columns of gauges follow (Gauge.ColumnName). Unknown values are empty.
 var FlowColumns = [flowColumnCount]string{
 	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer", flowName: "flow",
 	flowRate: "rate_bps", flowWindow: "window_bytes", flowInFlight: "in_flight_bytes", flowRTT: "rtt_s",
@@ -48,8 +48,8 @@ func newFlowWriter(w io.Writer, gauges []Gauge) *flowWriter {
 	return &flowWriter{newCSVRows(w, append(FlowColumns[:], columnsOf(gauges)...))}
 }
 
-func (w *flowWriter) row(s *FlowSample) error {
-	b := append(append(w.begin(s.At, s.Interval), s.NIC...), ',')
+func (w *flowWriter) writeRow(s *FlowSample) error {
+	b := append(append(w.beginRow(s.At, s.Interval), s.NIC...), ',')
 	if s.Name == "" {
 		b = strconv.AppendUint(b, uint64(s.QPN), 10)
 	}
@@ -63,7 +63,7 @@ func (w *flowWriter) row(s *FlowSample) error {
 	} else {
 		b = appendSender(b, s)
 	}
-	return w.end(b, s.Gauges)
+	return w.endRow(b, s.Gauges)
 }
 
 // appendSender appends the columns after the rate for a queue pair or a TCP flow.
@@ -80,9 +80,9 @@ func appendSender(b []byte, s *FlowSample) []byte {
 	if b = append(b, ','); heard {
 		b = strconv.AppendUint(b, s.Received, 10)
 	}
-	b = strconv.AppendUint(append(b, ','), rate(s.Acked, s.Interval), 10)
+	b = strconv.AppendUint(append(b, ','), bitRate(s.Acked, s.Interval), 10)
 	if b = append(b, ','); heard {
-		b = strconv.AppendUint(b, rate(s.Received, s.Interval), 10)
+		b = strconv.AppendUint(b, bitRate(s.Received, s.Interval), 10)
 	}
 	return strconv.AppendUint(append(b, ",,,,,"...), s.Resent, 10)
 }
@@ -90,7 +90,7 @@ func appendSender(b []byte, s *FlowSample) []byte {
 // appendEdge appends them for a flow of an edge service.
 func appendEdge(b []byte, s *FlowSample) []byte {
 	b = append(b, ",,,,,,"...)
-	for _, n := range [...]uint64{uint64(s.Waiting), s.Sent, rate(s.Sent, s.Interval), s.Dropped} {
+	for _, n := range [...]uint64{uint64(s.Waiting), s.Sent, bitRate(s.Sent, s.Interval), s.Dropped} {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
 	return append(b, ',')

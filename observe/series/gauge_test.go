@@ -28,10 +28,10 @@ func TestGauges_FollowTheOtherColumns(t *testing.T) {
 	tap := r.NewTap([]int32{0, 1})
 	var out bytes.Buffer
 	w := newWriter(&out, r.options.Sources, r.options.Gauges)
-	c := r.run(w)
+	c := r.newRun(w)
 	for i, p := range []float64{0.25, no, 1} {
-		tap.Put(units.Time(i+1)*us, []Reading{{TxBytes: 1, Gauges: []float64{no, no, float64(i), 1500}}, {QueueMax: Unknown, Gauges: []float64{p, no, no, no}}})
-		for c.next(true) {
+		tap.PutReadings(units.Time(i+1)*us, []Reading{{TxBytes: 1, Gauges: []float64{no, no, float64(i), 1500}}, {QueueMax: Unknown, Gauges: []float64{p, no, no, no}}})
+		for c.nextInstant(true) {
 			for k := range c.instant {
 				if err := c.row(&c.instant[k]); err != nil {
 					t.Fatal(err)
@@ -39,7 +39,7 @@ func TestGauges_FollowTheOtherColumns(t *testing.T) {
 			}
 		}
 	}
-	_ = w.flush()
+	_ = w.flushRows()
 	want := strings.Join(Columns[:], ",") + `,point_mark_probability_share,point_messages,edge_messages,edge_waiting_bytes
 0.000001,0.000001,s1:1,,0,0,1,0,8000000,0,0,0,0,0,,,0,1500
 0.000001,0.000001,s1:1,bulk,0,,0,,0,,0,0,0,0,0.25,,,
@@ -65,19 +65,19 @@ func TestGauges_AreFoundByNameOrColumn(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]float64{"mark-probability": 0.5, "mark_probability": 0.5, "point_messages": 7, "edge_messages": 8, "waiting": no} {
-		q, err := x.Find(name)
+		q, err := x.FindQuantity(name)
 		if unit, is := q.IsGauge(); err != nil || !is || q.IsRate() || name == "waiting" && unit != gauge.Bytes {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
 		row := Row{Reading: Reading{Gauges: []float64{0.5, 7, 8, no}}}
-		if v, ok := q.Of(&row); ok != (name != "waiting") || ok && v != want {
+		if v, ok := q.ValueIn(&row); ok != (name != "waiting") || ok && v != want {
 			t.Errorf("%s is %v, %v", name, v, ok)
 		}
 	}
-	if _, err := x.Find("messages"); err == nil || !strings.Contains(err.Error(), "write point_messages or edge_messages") {
+	if _, err := x.FindQuantity("messages"); err == nil || !strings.Contains(err.Error(), "write point_messages or edge_messages") {
 		t.Errorf("messages: %v", err)
 	}
-	if _, err := x.Find("speed"); err == nil || !strings.Contains(err.Error(), "paused, mark_probability, messages, waiting") {
+	if _, err := x.FindQuantity("speed"); err == nil || !strings.Contains(err.Error(), "paused, mark_probability, messages, waiting") {
 		t.Errorf("speed: %v", err)
 	}
 	text := strings.Join(append(Columns[:], "point_fb"), ",") + "\n0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0,much\n"
@@ -97,8 +97,8 @@ func TestGauges_OfMergedRowsAreTheLast(t *testing.T) {
 	for i, p := range []float64{-0.5, no, 1, 0.25} {
 		row.At = units.Time(i+1) * us
 		row.Gauges[0], row.Gauges[1] = p, no
-		s.Add(&row)
-		x, whole := m.Add(&row)
+		s.AddRow(&row)
+		x, whole := m.AddRow(&row)
 		row.Gauges[0] = 99
 		if whole {
 			joined = append(joined, x.Gauges[0])

@@ -34,9 +34,9 @@ type Gauge struct {
 	gauge.Gauge
 }
 
-// Column returns the name of its column, such as cc_rtt_s, point_mark_probability_share,
+// ColumnName returns the name of its column, such as cc_rtt_s, point_mark_probability_share,
 // edge_flows.
-func (g Gauge) Column() string { return ownerPrefixes[g.Of] + g.Name + unitSuffixes[g.Unit] }
+func (g Gauge) ColumnName() string { return ownerPrefixes[g.Of] + g.Name + unitSuffixes[g.Unit] }
 
 // String returns its name, for people. The name distinguishes a gauge of an edge service
 // from one of a port.
@@ -51,7 +51,7 @@ func (g Gauge) String() string {
 // columnsOf returns the column names of gauges.
 func columnsOf(gauges []Gauge) (names []string) {
 	for _, g := range gauges {
-		names = append(names, g.Column())
+		names = append(names, g.ColumnName())
 	}
 	return names
 }
@@ -84,7 +84,7 @@ func GaugeColumns(of Owner, lists [][]gauge.Gauge) (all []Gauge, places [][]int)
 	return all, places
 }
 
-// gaugeOf is the inverse of Column for the given owners; the gauge has no help text.
+// gaugeOf is the inverse of ColumnName for the given owners; the gauge has no help text.
 func gaugeOf(column string, owners ...Owner) (g Gauge, ok bool) {
 	for _, of := range owners {
 		name, found := strings.CutPrefix(column, ownerPrefixes[of])

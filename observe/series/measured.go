@@ -19,11 +19,11 @@ type Measured struct {
 	span units.Time // of the rows that have it
 }
 
-// Known reports whether any row had the quantity.
-func (m *Measured) Known() bool { return m.span > 0 }
+// IsKnown reports whether any row had the quantity.
+func (m *Measured) IsKnown() bool { return m.span > 0 }
 
-// Add adds the value of a row with this interval.
-func (m *Measured) Add(v float64, over units.Time) {
+// AddValue adds the value of a row with this interval.
+func (m *Measured) AddValue(v float64, over units.Time) {
 	if m.span == 0 {
 		m.Min, m.Max = v, v
 	}

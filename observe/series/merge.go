@@ -12,9 +12,9 @@ type Merger struct {
 // NewMerger makes a Merger for intervals of at least the given length.
 func NewMerger(over units.Time) *Merger { return &Merger{over, map[Source]*Row{}} }
 
-// Add takes a row and returns the merged one, with true when its interval is
+// AddRow takes a row and returns the merged one, with true when its interval is
 // long enough. It is valid until the next row of the same queue.
-func (m *Merger) Add(r *Row) (*Row, bool) {
+func (m *Merger) AddRow(r *Row) (*Row, bool) {
 	if r.Interval >= m.over {
 		return r, true
 	}

@@ -32,7 +32,7 @@ const (
 )
 
 // The quantities that all files have. All but Queue are for the interval before the
-// sample. A file's columns may also hold gauges (Reader.Find).
+// sample. A file's columns may also hold gauges (Reader.FindQuantity).
 var (
 	Queue    = Quantity{kind: queueKind, name: "queue"}
 	QueueMax = Quantity{kind: queueMaxKind, name: "queue-max"}
@@ -54,9 +54,9 @@ func QuantityNames() (names []string) {
 	return names
 }
 
-// Find returns the quantity with a name: one that all files have, or a gauge by its name,
+// FindQuantity returns the quantity with a name: one that all files have, or a gauge by its name,
 // or by its column if several have the name.
-func (x *Reader) Find(name string) (Quantity, error) {
+func (x *Reader) FindQuantity(name string) (Quantity, error) {
 	if i := slices.IndexFunc(quantities, func(q Quantity) bool { return q.name == name }); i >= 0 {
 		return quantities[i], nil
 	}
@@ -64,14 +64,14 @@ func (x *Reader) Find(name string) (Quantity, error) {
 	of := func(i int) Quantity { return Quantity{gaugeKind, x.gauges[i].String(), i, x.gauges[i].Unit} }
 	for i, g := range x.gauges {
 		switch {
-		case g.Column() == name:
+		case g.ColumnName() == name:
 			return of(i), nil
 		case !slices.Contains(names, g.Name):
 			names = append(names, g.Name)
 		}
 		if strings.ReplaceAll(g.Name, "_", "-") == strings.ReplaceAll(name, "_", "-") {
 			if found >= 0 {
-				return Quantity{}, fmt.Errorf("%q is ambiguous: write %s or %s", name, x.gauges[found].Column(), g.Column())
+				return Quantity{}, fmt.Errorf("%q is ambiguous: write %s or %s", name, x.gauges[found].ColumnName(), g.ColumnName())
 			}
 			found = i
 		}
@@ -91,10 +91,10 @@ func (q Quantity) IsRate() bool { return q.kind > queueMaxKind && q.kind < gauge
 // IsGauge reports whether it is a gauge, and in what unit.
 func (q Quantity) IsGauge() (unit gauge.Unit, is bool) { return q.unit, q.kind == gaugeKind }
 
-// Of returns the quantity in a row: bytes, bits per second, packets per second, the share
+// ValueIn returns the quantity in a row: bytes, bits per second, packets per second, the share
 // of the interval for which the queue was paused, or a gauge in its unit. It returns
 // false if the row does not have it.
-func (q Quantity) Of(r *Row) (v float64, ok bool) {
+func (q Quantity) ValueIn(r *Row) (v float64, ok bool) {
 	t := r.Interval.Seconds()
 	switch q.kind {
 	case queueKind:

@@ -20,13 +20,13 @@ type Row struct {
 	Reading      // RxBytes of a class is not known and 0; Gauges are in the order of Reader.Gauges
 }
 
-// Read calls each with the rows of a CSV file, as Reader.Each does.
+// Read calls each with the rows of a CSV file, as Reader.EachRow does.
 func Read(r io.Reader, each func(*Row) error) error {
 	x, err := NewReader(r)
 	if err != nil {
 		return err
 	}
-	return x.Each(each)
+	return x.EachRow(each)
 }
 
 // Reader reads a series of queues.
@@ -66,9 +66,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Gauges returns the gauges that the file has columns for, in their order.
 func (x *Reader) Gauges() []Gauge { return x.gauges }
 
-// Each calls each with every row, in order. The row is valid only during the call. Errors
+// EachRow calls each with every row, in order. The row is valid only during the call. Errors
 // name the line.
-func (x *Reader) Each(each func(*Row) error) error {
+func (x *Reader) EachRow(each func(*Row) error) error {
 	in, d := x.in, x.decoder
 	for {
 		record, err := in.Read()
@@ -78,7 +78,7 @@ func (x *Reader) Each(each func(*Row) error) error {
 		if err != nil {
 			return err
 		}
-		if err := d.decode(record); err != nil {
+		if err := d.decodeRow(record); err != nil {
 			line, _ := in.FieldPos(d.column)
 			return fmt.Errorf("line %d: %w", line, err)
 		}
@@ -122,32 +122,32 @@ func newDecoder(header []string) (*decoder, error) {
 	return d, nil
 }
 
-func (d *decoder) decode(record []string) error {
+func (d *decoder) decodeRow(record []string) error {
 	d.record, d.err = record, nil
 	r := &d.row
-	r.At, r.Interval, r.Paused = d.seconds(timeAt), d.seconds(interval), d.seconds(paused)
-	r.Port, r.Class = d.name(portName), d.name(className)
-	r.Queue = units.Bytes(d.count(queueNow))
+	r.At, r.Interval, r.Paused = d.readSeconds(timeAt), d.readSeconds(interval), d.readSeconds(paused)
+	r.Port, r.Class = d.internName(portName), d.internName(className)
+	r.Queue = units.Bytes(d.readCount(queueNow))
 	r.QueueMax = Unknown
-	if record[d.at[queueMost]] != "" {
-		r.QueueMax = units.Bytes(d.count(queueMost))
+	if record[d.at[queueMax]] != "" {
+		r.QueueMax = units.Bytes(d.readCount(queueMax))
 	}
-	r.TxBytes, r.RxBytes = d.count(txBytes), 0
+	r.TxBytes, r.RxBytes = d.readCount(txBytes), 0
 	if record[d.at[rxBytes]] != "" {
-		r.RxBytes = d.count(rxBytes)
+		r.RxBytes = d.readCount(rxBytes)
 	}
-	r.Dropped, r.Marked, r.Trimmed = d.count(dropped), d.count(marked), d.count(trimmed)
+	r.Dropped, r.Marked, r.Trimmed = d.readCount(dropped), d.readCount(marked), d.readCount(trimmed)
 	for i, c := range d.gaugeAt {
-		r.Gauges[i] = d.number(c)
+		r.Gauges[i] = d.readNumber(c)
 	}
 	if d.err == nil && (r.Interval <= 0 || r.Interval > r.At) {
-		d.fail(interval, "a time above 0 and up to time_s")
+		d.failColumn(interval, "a time above 0 and up to time_s")
 	}
 	return d.err
 }
 
-// name returns a name as one string that all its rows share.
-func (d *decoder) name(c int) string {
+// internName returns a name as one string that all its rows share.
+func (d *decoder) internName(c int) string {
 	text := d.record[d.at[c]]
 	s, ok := d.names[text]
 	if !ok {
@@ -157,16 +157,16 @@ func (d *decoder) name(c int) string {
 	return s
 }
 
-func (d *decoder) count(c int) uint64 {
+func (d *decoder) readCount(c int) uint64 {
 	n, err := strconv.ParseUint(d.record[d.at[c]], 10, 63)
 	if err != nil {
-		d.fail(c, "a whole number")
+		d.failColumn(c, "a whole number")
 	}
 	return n
 }
 
-// number reads a column of the file; it returns NaN if it is empty.
-func (d *decoder) number(column int) float64 {
+// readNumber reads a column of the file; it returns NaN if it is empty.
+func (d *decoder) readNumber(column int) float64 {
 	text := d.record[column]
 	if text == "" {
 		return math.NaN()
@@ -178,15 +178,15 @@ func (d *decoder) number(column int) float64 {
 	return v
 }
 
-func (d *decoder) seconds(c int) units.Time {
+func (d *decoder) readSeconds(c int) units.Time {
 	t, ok := parseSeconds(d.record[d.at[c]])
 	if !ok {
-		d.fail(c, "a time in seconds")
+		d.failColumn(c, "a time in seconds")
 	}
 	return t
 }
 
-func (d *decoder) fail(c int, want string) {
+func (d *decoder) failColumn(c int, want string) {
 	if d.err == nil {
 		d.column = d.at[c]
 		d.err = fmt.Errorf("%s: %q is not %s", Columns[c], d.record[d.column], want)

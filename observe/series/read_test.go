@@ -49,12 +49,12 @@ func TestRead_GivesBackWhatWasWritten(t *testing.T) {
 			for range gauges {
 				s.Gauges = append(s.Gauges, rapid.OneOf(rapid.Just(gauge.None), rapid.Float64()).Draw(t, "gauge"))
 			}
-			if err := w.row(&s); err != nil {
+			if err := w.writeRow(&s); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, Row{Source: sources[s.Source], At: s.At, Interval: s.Interval, Reading: s.Reading})
 		}
-		_ = w.flush()
+		_ = w.flushRows()
 		got, err := rows(t, out.String())
 		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
@@ -94,13 +94,13 @@ func TestRead_SaysWhereAFileIsWrong(t *testing.T) {
 func TestStatistics_OfAKnownQueueAreExact(t *testing.T) {
 	s := NewStatistician(Rate, 2*us)
 	for i := range units.Time(100) {
-		s.Add(&Row{Source: Source{Port: "s1:1"}, At: (i + 1) * us, Interval: us, Reading: Reading{
+		s.AddRow(&Row{Source: Source{Port: "s1:1"}, At: (i + 1) * us, Interval: us, Reading: Reading{
 			Queue: units.Bytes(i), QueueMax: units.Bytes(i + 1), TxBytes: uint64(i % 2 * 125), RxBytes: 125, Dropped: 1, Paused: us / 4,
 		}})
 	}
 	// A last interval that is too short for a rate.
-	s.Add(&Row{Source: Source{Port: "s1:1"}, At: 100*us + 1, Interval: 1, Reading: Reading{Queue: 100, TxBytes: 1000}})
-	s.Add(&Row{Source: Source{"s1:2", "a"}, At: us, Interval: us, Reading: Reading{QueueMax: Unknown}})
+	s.AddRow(&Row{Source: Source{Port: "s1:1"}, At: 100*us + 1, Interval: 1, Reading: Reading{Queue: 100, TxBytes: 1000}})
+	s.AddRow(&Row{Source: Source{"s1:2", "a"}, At: us, Interval: us, Reading: Reading{QueueMax: Unknown}})
 	got := s.Statistics()
 	seconds := (100*us + 1).Seconds()
 	want := []Statistics{
@@ -121,7 +121,7 @@ func TestEnvelope_KeepsExtremes(t *testing.T) {
 		columns := rapid.IntRange(1, 20).Draw(t, "columns")
 		const to = 1000
 		e := NewEnvelope(0, to, columns)
-		type ends struct{ first, last, least, most float64 }
+		type ends struct{ first, last, min, max float64 }
 		want, got := map[int]ends{}, map[int]ends{}
 		note := func(m map[int]ends, p Point) {
 			c := int(float64(columns) * float64(p.At) / to)
@@ -129,14 +129,14 @@ func TestEnvelope_KeepsExtremes(t *testing.T) {
 			if !ok {
 				x = ends{p.Value, p.Value, p.Value, p.Value}
 			}
-			x.last, x.least, x.most = p.Value, min(x.least, p.Value), max(x.most, p.Value)
+			x.last, x.min, x.max = p.Value, min(x.min, p.Value), max(x.max, p.Value)
 			m[c] = x
 		}
 		at := units.Time(0)
 		for range rapid.IntRange(0, 200).Draw(t, "points") {
 			at = min(at+units.Time(rapid.IntRange(1, 20).Draw(t, "gap")), to)
 			p := Point{at, float64(rapid.IntRange(-9, 9).Draw(t, "value"))}
-			e.Add(p)
+			e.AddPoint(p)
 			note(want, p)
 		}
 		points := e.Points()
@@ -161,16 +161,16 @@ func TestQuantities_ReportMissingValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{1, 2, 24000, 32000, 5000, 6000, 7000, 0.5} {
-		q, err := file.Find(QuantityNames()[i])
-		v, ok := q.Of(row)
+		q, err := file.FindQuantity(QuantityNames()[i])
+		v, ok := q.ValueIn(row)
 		if err != nil || v != want || !ok || q.IsRate() != (i >= 2) {
 			t.Errorf("%v is %v, %v, %v, want %v", q, v, ok, err, want)
 		}
-		if _, ok := q.Of(class); ok == (q == QueueMax || q == RxRate) {
+		if _, ok := q.ValueIn(class); ok == (q == QueueMax || q == RxRate) {
 			t.Errorf("%v of a class is known: %v", q, ok)
 		}
 	}
-	if _, err := file.Find("speed"); err == nil || !strings.Contains(err.Error(), "queue, queue-max, rate") {
+	if _, err := file.FindQuantity("speed"); err == nil || !strings.Contains(err.Error(), "queue, queue-max, rate") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -181,12 +181,12 @@ func BenchmarkRead(b *testing.B) {
 	w := newWriter(&text, []Source{{Port: "leaf1:spine1"}, {Port: "leaf1:h2"}}, nil)
 	const rows = 10_000
 	for i := range units.Time(rows) {
-		_ = w.row(&Sample{At: (i/2 + 1) * us, Interval: us, Source: int32(i % 2), Reading: Reading{Queue: units.Bytes(1514 * (i % 50)), QueueMax: 70000, TxBytes: 1514, RxBytes: 1514}})
+		_ = w.writeRow(&Sample{At: (i/2 + 1) * us, Interval: us, Source: int32(i % 2), Reading: Reading{Queue: units.Bytes(1514 * (i % 50)), QueueMax: 70000, TxBytes: 1514, RxBytes: 1514}})
 	}
-	_ = w.flush()
+	_ = w.flushRows()
 	for b.Loop() {
 		s := NewStatistician(Queue, 0)
-		if err := Read(bytes.NewReader(text.Bytes()), func(r *Row) error { s.Add(r); return nil }); err != nil {
+		if err := Read(bytes.NewReader(text.Bytes()), func(r *Row) error { s.AddRow(r); return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

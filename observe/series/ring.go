@@ -25,18 +25,18 @@ type ring[T any] struct {
 	_        [cacheLine]byte
 }
 
-// sized allocates at least the given number of slots.
-func (r *ring[T]) sized(least int) {
+// allocateSlots allocates at least the given number of slots.
+func (r *ring[T]) allocateSlots(minSlots int) {
 	n := 1
-	for n < least {
+	for n < minSlots {
 		n *= 2
 	}
 	r.slots = make([]T, n)
 }
 
-func (r *ring[T]) at(i uint64) *T { return &r.slots[i&uint64(len(r.slots)-1)] }
+func (r *ring[T]) slotAt(i uint64) *T { return &r.slots[i&uint64(len(r.slots)-1)] }
 
-// room reports whether n more samples fit.
-func (r *ring[T]) room(n uint64) bool {
+// hasRoom reports whether n more samples fit.
+func (r *ring[T]) hasRoom(n uint64) bool {
 	return r.head.Load()+n-r.tail.Load() <= uint64(len(r.slots))
 }

@@ -23,14 +23,14 @@ func (r *Recorder) Run(w io.Writer) (Summary, error) {
 	if r.started.Swap(true) {
 		return Summary{}, errors.New("series: Run was called twice")
 	}
-	c := r.run(newWriter(w, r.options.Sources, r.options.Gauges))
-	return c.all()
+	c := r.newRun(newWriter(w, r.options.Sources, r.options.Gauges))
+	return c.writeAll()
 }
 
-// run makes the consumer.
-func (r *Recorder) run(w *writer) *run[Sample] {
+// newRun makes the consumer.
+func (r *Recorder) newRun(w *writer) *run[Sample] {
 	c := &run[Sample]{
-		closed: &r.closed, maxRows: r.options.MaxRows, out: w.out, row: w.row,
+		closed: &r.closed, maxRows: r.options.MaxRows, out: w.out, row: w.writeRow,
 		at: func(s *Sample) units.Time { return s.At }, order: func(s *Sample) int32 { return s.Source },
 	}
 	for _, t := range r.taps {

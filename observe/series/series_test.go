@@ -21,11 +21,11 @@ const us, ms = units.Microsecond, units.Millisecond
 func TestRecorder_WritesInOrder(t *testing.T) {
 	r := New(Options{Sources: []Source{{"s1:1", ""}, {"s1:2", ""}, {"s1:2", "lossless"}, {"s2:1", ""}}, Ring: 64})
 	a, b := r.NewTap([]int32{0, 3}), r.NewTap([]int32{1, 2})
-	a.Put(100*us, []Reading{{Queue: 1514, QueueMax: 3028, TxBytes: 125000, RxBytes: 60}, {}})
-	b.Put(100*us, []Reading{{TxBytes: 1, Trimmed: 7, Paused: 3 * us}, {Queue: 5, QueueMax: Unknown, Paused: 3 * us}})
-	b.Put(200*us, []Reading{{TxBytes: 1, Trimmed: 9, Paused: 4 * us}, {QueueMax: Unknown, Dropped: 2, Paused: 4 * us}})
-	a.Put(200*us, []Reading{{QueueMax: 1514, TxBytes: 125000, RxBytes: 60, Dropped: 4, Marked: 3}, {}})
-	a.Put(1234567*us+1, []Reading{{TxBytes: 250000, RxBytes: 61, Dropped: 4, Marked: 3}, {}})
+	a.PutReadings(100*us, []Reading{{Queue: 1514, QueueMax: 3028, TxBytes: 125000, RxBytes: 60}, {}})
+	b.PutReadings(100*us, []Reading{{TxBytes: 1, Trimmed: 7, Paused: 3 * us}, {Queue: 5, QueueMax: Unknown, Paused: 3 * us}})
+	b.PutReadings(200*us, []Reading{{TxBytes: 1, Trimmed: 9, Paused: 4 * us}, {QueueMax: Unknown, Dropped: 2, Paused: 4 * us}})
+	a.PutReadings(200*us, []Reading{{QueueMax: 1514, TxBytes: 125000, RxBytes: 60, Dropped: 4, Marked: 3}, {}})
+	a.PutReadings(1234567*us+1, []Reading{{TxBytes: 250000, RxBytes: 61, Dropped: 4, Marked: 3}, {}})
 	r.Close()
 	var out bytes.Buffer
 	sum, err := r.Run(&out)
@@ -58,25 +58,25 @@ func TestOverrun_LosesInstantsAndNoTime(t *testing.T) {
 		tap := r.NewTap([]int32{0, 1})
 		n := rapid.IntRange(1, 12).Draw(t, "instants")
 		var now [2]Reading
-		most := units.Bytes(0)
+		maxQueue := units.Bytes(0)
 		for i := range n {
 			for k := range now {
 				now[k].TxBytes += uint64(rapid.IntRange(0, 9).Draw(t, "bytes"))
 				now[k].Dropped += uint64(rapid.IntRange(0, 9).Draw(t, "drops"))
 				now[k].QueueMax = units.Bytes(rapid.IntRange(0, 9).Draw(t, "queue"))
 			}
-			most = max(most, now[0].QueueMax)
-			tap.Put(units.Time(i+1)*us, now[:])
+			maxQueue = max(maxQueue, now[0].QueueMax)
+			tap.PutReadings(units.Time(i+1)*us, now[:])
 		}
 		fits := min(n, 4)
 		// The ring is read, so the last instant has room.
-		c := r.run(newWriter(&bytes.Buffer{}, r.options.Sources, nil))
+		c := r.newRun(newWriter(&bytes.Buffer{}, r.options.Sources, nil))
 		var rows []Sample
-		for c.next(true) {
+		for c.nextInstant(true) {
 			rows = append(rows, c.instant...)
 		}
-		tap.Put(units.Time(n+1)*us, now[:])
-		for c.next(true) {
+		tap.PutReadings(units.Time(n+1)*us, now[:])
+		for c.nextInstant(true) {
 			rows = append(rows, c.instant...)
 		}
 		if got := int(tap.overruns.Load()); got != 2*(n-fits) || len(rows) != 2*(fits+1) {
@@ -92,8 +92,8 @@ func TestOverrun_LosesInstantsAndNoTime(t *testing.T) {
 				length += s.Interval
 			}
 		}
-		if sum.TxBytes != now[0].TxBytes || sum.Dropped != now[0].Dropped || sum.QueueMax != most || length != units.Time(n+1)*us {
-			t.Fatalf("rows add up to %+v over %v, want %+v, queue %d", sum, length, now[0], most)
+		if sum.TxBytes != now[0].TxBytes || sum.Dropped != now[0].Dropped || sum.QueueMax != maxQueue || length != units.Time(n+1)*us {
+			t.Fatalf("rows add up to %+v over %v, want %+v, queue %d", sum, length, now[0], maxQueue)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestWait_LosesNothingInSmallRings(t *testing.T) {
 		tap := r.NewTap([]int32{i})
 		producers.Go(func() {
 			for k := range units.Time(instants) {
-				tap.Put((k+1)*us, []Reading{{TxBytes: uint64(k + 1)}})
+				tap.PutReadings((k+1)*us, []Reading{{TxBytes: uint64(k + 1)}})
 			}
 		})
 	}
@@ -152,8 +152,8 @@ func TestRecorder_EndsWhenTheDiskIsFull(t *testing.T) {
 		_, err := r.Run(&brokenWriter{room: 200_000})
 		done <- err
 	}()
-	for k := units.Time(1); !tap.Closed(); k++ {
-		tap.Put(k*us, []Reading{{}})
+	for k := units.Time(1); !tap.IsClosed(); k++ {
+		tap.PutReadings(k*us, []Reading{{}})
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("error %v", err)
@@ -166,11 +166,11 @@ func TestMaxRows_EndsWithAWholeInstant(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, MaxRows: 5, Ring: 64})
 	tap := r.NewTap([]int32{0, 1})
 	for k := units.Time(1); k < 10; k++ {
-		tap.Put(k*us, make([]Reading, 2))
+		tap.PutReadings(k*us, make([]Reading, 2))
 	}
 	var out bytes.Buffer
 	sum, err := r.Run(&out)
-	if err != nil || sum != (Summary{Rows: 4, Full: 3 * us}) || strings.Count(out.String(), "\n") != 5 || !tap.Closed() {
+	if err != nil || sum != (Summary{Rows: 4, Full: 3 * us}) || strings.Count(out.String(), "\n") != 5 || !tap.IsClosed() {
 		t.Errorf("%+v, %v\n%s", sum, err, out.String())
 	}
 }
@@ -180,7 +180,7 @@ func TestPut_DoesNotAllocate(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Gauges: ofQueues, Ring: 1024})
 	tap, readings, at := r.NewTap([]int32{0, 1}), make([]Reading, 2), us
 	readings[0].Gauges = make([]float64, len(ofQueues))
-	if n := testing.AllocsPerRun(1000, func() { tap.Put(at, readings); at += us }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { tap.PutReadings(at, readings); at += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if tap.overruns.Load() == 0 {
@@ -210,7 +210,7 @@ func TestCheck_RefusesImpossibleRecordings(t *testing.T) {
 		{20_000, us, 500 * units.Second, false, "10000 billion rows (600000 GB), more than 100 million: sample every 100ms or more"},
 		{100_000, ms, units.Hour, true, "fewer ports"},
 	} {
-		err := Check(c.queues, c.every, c.length, c.wall)
+		err := CheckQueues(c.queues, c.every, c.length, c.wall)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d queues every %v for %v: %v, want %q", c.queues, c.every, c.length, err, c.want)
 		}
@@ -224,7 +224,7 @@ func TestCheck_SuggestsWhatItAccepts(t *testing.T) {
 		length := units.Time(rapid.Int64Range(0, int64(MaxEvery)).Draw(t, "length"))
 		every := units.Time(rapid.Int64Range(int64(us), int64(units.Second)).Draw(t, "every"))
 		wall := rapid.Bool().Draw(t, "wall")
-		err := Check(queues, every, length, wall)
+		err := CheckQueues(queues, every, length, wall)
 		if err == nil {
 			return
 		}
@@ -234,7 +234,7 @@ func TestCheck_SuggestsWhatItAccepts(t *testing.T) {
 		if perr != nil || mend <= every {
 			t.Fatalf("%v", err)
 		}
-		if err := Check(queues, mend, length, wall); err != nil && mend <= MaxEvery {
+		if err := CheckQueues(queues, mend, length, wall); err != nil && mend <= MaxEvery {
 			t.Fatalf("mended: %v", err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestRate_IsRoundedToTheNearest(t *testing.T) {
 		t    units.Time
 		want uint64
 	}{{125, us, 1e9}, {1, 3 * us, 2_666_667}, {0, us, 0}, {1 << 60, units.Hour, 2_562_047_788_015_216}, {1 << 63, 1, 1<<64 - 1}, {7, 0, 0}} {
-		if got := rate(c.n, c.t); got != c.want {
+		if got := bitRate(c.n, c.t); got != c.want {
 			t.Errorf("%d bytes in %v are %d b/s, want %d", c.n, c.t, got, c.want)
 		}
 	}
@@ -294,7 +294,7 @@ func TestWriter_WritesWholeRows(t *testing.T) {
 	var out rowWriter
 	w := newWriter(&out, []Source{{Port: "s1:1"}}, nil)
 	for i := range units.Time(10_000) {
-		if err := w.row(&Sample{At: (i + 1) * us, Interval: us, Reading: Reading{TxBytes: uint64(i * i)}}); err != nil {
+		if err := w.writeRow(&Sample{At: (i + 1) * us, Interval: us, Reading: Reading{TxBytes: uint64(i * i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,9 +41,9 @@ type Statistics struct {
 	every units.Time // the usual interval
 }
 
-// Fleeting reports whether a row's interval, the last of a run, is too short
+// IsTooShort reports whether a row's interval, the last of a run, is too short
 // for its rates to mean anything: a frame counts when its first bit leaves.
-func (s *Statistics) Fleeting(r *Row) bool { return 2*r.Interval < s.every }
+func (s *Statistics) IsTooShort(r *Row) bool { return 2*r.Interval < s.every }
 
 // Statistician summarises rows by queue.
 type Statistician struct {
@@ -74,8 +74,8 @@ func NewStatistician(q Quantity, over units.Time, gauges ...Gauge) *Statistician
 	return s
 }
 
-// Add adds a row.
-func (s *Statistician) Add(r *Row) {
+// AddRow adds a row.
+func (s *Statistician) AddRow(r *Row) {
 	t := s.queues[r.Source]
 	if t == nil {
 		t = &tally{lengths: map[units.Bytes]uint64{}}
@@ -98,16 +98,16 @@ func (s *Statistician) Add(r *Row) {
 	t.Paused += r.Reading.Paused
 	for i := range t.Gauges {
 		if v := r.Gauges[i]; !math.IsNaN(v) {
-			t.Gauges[i].Add(v, r.Interval)
+			t.Gauges[i].AddValue(v, r.Interval)
 		}
 	}
 	if s.quantity.IsRate() {
 		var whole bool
-		if r, whole = s.merger.Add(r); !whole || t.Fleeting(r) {
+		if r, whole = s.merger.AddRow(r); !whole || t.IsTooShort(r) {
 			return
 		}
 	}
-	if v, ok := s.quantity.Of(r); ok {
+	if v, ok := s.quantity.ValueIn(r); ok {
 		t.Known = true
 		t.Peak = max(t.Peak, v)
 	}
@@ -119,16 +119,16 @@ func (s *Statistician) Statistics() []Statistics {
 	for _, t := range s.order {
 		x := t.Statistics
 		x.QueueMean = t.sum / float64(t.Rows)
-		x.QueueP50, x.QueueP99 = t.quantile(0.50), t.quantile(0.99)
+		x.QueueP50, x.QueueP99 = t.lengthAt(0.50), t.lengthAt(0.99)
 		x.TxRate, x.RxRate = float64(x.TxBytes)*8/t.seconds.Seconds(), float64(x.RxBytes)*8/t.seconds.Seconds()
 		out = append(out, x)
 	}
 	return out
 }
 
-// quantile returns the smallest length that at least the share q of the samples
+// lengthAt returns the smallest length that at least the share q of the samples
 // do not exceed.
-func (t *tally) quantile(q float64) units.Bytes {
+func (t *tally) lengthAt(q float64) units.Bytes {
 	lengths := make([]units.Bytes, 0, len(t.lengths))
 	for l := range t.lengths {
 		lengths = append(lengths, l)

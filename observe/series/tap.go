@@ -21,7 +21,7 @@ type Tap struct {
 // order.
 func (r *Recorder) NewTap(sources []int32) *Tap {
 	t := &Tap{recorder: r, sources: sources, last: make([]Reading, len(sources))}
-	t.sized(max(r.options.Ring, 2*len(sources)))
+	t.allocateSlots(max(r.options.Ring, 2*len(sources)))
 	n := len(r.options.Gauges)
 	values := make([]float64, n*len(t.slots))
 	// Have the kernel back the pages now and not while the producer writes.
@@ -39,19 +39,19 @@ func (r *Recorder) NewTap(sources []int32) *Tap {
 	return t
 }
 
-// Put takes a reading of each of the tap's sources, in their order, at an
+// PutReadings takes a reading of each of the tap's sources, in their order, at an
 // instant later than the previous one. It never blocks and never allocates; if
 // the consumer is too far behind, the instant is left out, its samples are
 // counted as overruns, and the next samples cover both intervals. With
 // Options.Wait it sleeps until there is room instead, which Run makes. After
 // the end of the recording it does nothing.
-func (t *Tap) Put(at units.Time, now []Reading) {
+func (t *Tap) PutReadings(at units.Time, now []Reading) {
 	n := uint64(len(t.sources))
-	if n == 0 || t.Closed() {
+	if n == 0 || t.IsClosed() {
 		return
 	}
-	for !t.room(n) {
-		if t.Closed() {
+	for !t.hasRoom(n) {
+		if t.IsClosed() {
 			return
 		}
 		if !t.recorder.options.Wait {
@@ -68,7 +68,7 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 	head := t.head.Load()
 	for i := range t.sources {
 		r, l := &now[i], &t.last[i]
-		s := t.at(head + uint64(i))
+		s := t.slotAt(head + uint64(i))
 		s.At, s.Interval, s.Source = at, at-t.lastAt, t.sources[i]
 		gauges := s.Gauges
 		copy(gauges, r.Gauges)
@@ -86,8 +86,8 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 	t.until.Store(int64(at))
 }
 
-// Last returns the instant of the last samples taken, 0 if there are none.
-func (t *Tap) Last() units.Time { return t.lastAt }
+// LastSample returns the instant of the last samples taken, 0 if there are none.
+func (t *Tap) LastSample() units.Time { return t.lastAt }
 
-// Closed reports whether the recording has ended, or is about to.
-func (t *Tap) Closed() bool { return t.recorder.closed.Load() }
+// IsClosed reports whether the recording has ended, or is about to.
+func (t *Tap) IsClosed() bool { return t.recorder.closed.Load() }

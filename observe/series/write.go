@@ -9,11 +9,11 @@ import (
 )
 
 // Columns are the names of the columns that every series of queues has, in their order.
-// The columns of gauges follow (Gauge.Column). Times are emulated and exact to the
+// The columns of gauges follow (Gauge.ColumnName). Times are emulated and exact to the
 // picosecond. Unknown values are empty.
 var Columns = [columnCount]string{
 	timeAt: "time_s", interval: "interval_s", portName: "port", className: "class",
-	queueNow: "queue_bytes", queueMost: "queue_max_bytes",
+	queueNow: "queue_bytes", queueMax: "queue_max_bytes",
 	txBytes: "tx_bytes", rxBytes: "rx_bytes", txRate: "tx_bps", rxRate: "rx_bps",
 	dropped: "dropped_packets", marked: "marked_packets", trimmed: "trimmed_packets", paused: "paused_s",
 }
@@ -25,7 +25,7 @@ const (
 	portName         // "s1:3"
 	className        // empty for the port as a whole
 	queueNow
-	queueMost // the longest queue over the interval; empty if this is not tracked
+	queueMax // the longest queue over the interval; empty if this is not tracked
 	txBytes
 	rxBytes // only for ports as a whole
 	txRate  // in bits per second
@@ -53,8 +53,8 @@ func newWriter(w io.Writer, sources []Source, gauges []Gauge) *writer {
 	return x
 }
 
-func (w *writer) row(s *Sample) error {
-	b := append(append(w.begin(s.At, s.Interval), w.names[s.Source]...), ',')
+func (w *writer) writeRow(s *Sample) error {
+	b := append(append(w.beginRow(s.At, s.Interval), w.names[s.Source]...), ',')
 	class := w.class[s.Source]
 	b = append(strconv.AppendInt(b, int64(s.Queue), 10), ',')
 	if s.QueueMax != Unknown {
@@ -64,19 +64,19 @@ func (w *writer) row(s *Sample) error {
 	if !class {
 		b = strconv.AppendUint(b, s.RxBytes, 10)
 	}
-	b = append(strconv.AppendUint(append(b, ','), rate(s.TxBytes, s.Interval), 10), ',')
+	b = append(strconv.AppendUint(append(b, ','), bitRate(s.TxBytes, s.Interval), 10), ',')
 	if !class {
-		b = strconv.AppendUint(b, rate(s.RxBytes, s.Interval), 10)
+		b = strconv.AppendUint(b, bitRate(s.RxBytes, s.Interval), 10)
 	}
 	for _, n := range [...]uint64{s.Dropped, s.Marked, s.Trimmed} {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
 	b = appendSeconds(append(b, ','), s.Paused)
-	return w.end(b, s.Gauges)
+	return w.endRow(b, s.Gauges)
 }
 
-// rate returns n bytes over t in bits per second, rounded to the nearest.
-func rate(n uint64, t units.Time) uint64 {
+// bitRate returns n bytes over t in bits per second, rounded to the nearest.
+func bitRate(n uint64, t units.Time) uint64 {
 	if t <= 0 {
 		return 0
 	}

@@ -20,11 +20,11 @@ type Clocks struct {
 
 const maxDrift = 0.01
 
-// check records the parameters that are wrong.
-func (c *Clocks) check(check *registry.Check) {
-	check.Time("rrp", c.RRP, units.Microsecond)
-	check.Time("skew", c.Skew, 0)
-	check.Share("drift", c.Drift, 0, maxDrift)
+// checkRanges records the parameters that are wrong.
+func (c *Clocks) checkRanges(check *registry.Check) {
+	check.CheckTime("rrp", c.RRP, units.Microsecond)
+	check.CheckTime("skew", c.Skew, 0)
+	check.CheckShare("drift", c.Drift, 0, maxDrift)
 }
 
 // New returns a clock with a random skew and drift.

@@ -47,15 +47,15 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("ACCurate needs the rate of the port's link, at which flows start; give the link a rate"))
+		check.AddError(errors.New("ACCurate needs the rate of the port's link, at which flows start; give the link a rate"))
 	}
-	c.check(&check)
-	check.Rate("r_min", c.RMin, line, "1Mbps")
+	c.checkRanges(&check)
+	check.CheckRate("r_min", c.RMin, line, "1Mbps")
 	if c.Small < 0 {
-		check.Bad("small", c.Small, "0 or more, such as 4KB")
+		check.AddRange("small", c.Small, "0 or more, such as 4KB")
 	}
-	check.Time("linger", c.Linger, 0)
-	check.Number("dscp", c.DSCP, 0, 63)
+	check.CheckTime("linger", c.Linger, 0)
+	check.CheckNumber("dscp", c.DSCP, 0, 63)
 	return check.Err()
 }
 

@@ -20,15 +20,15 @@ func TestWithoutFloor(t *testing.T) {
 		w.floor(floor)
 		w.begin(restless)
 		w.run(3 * units.Millisecond)
-		least := units.Rate(math.MaxInt64)
+		minRate := units.Rate(math.MaxInt64)
 		for range 20 {
 			w.run(w.now + 20*us)
 			for _, f := range w.flows {
-				least = min(least, f.rp.Rate())
+				minRate = min(minRate, f.rp.Rate())
 			}
 		}
 		off := w.off()
-		t.Logf("floor %v: the worst flow is %s off, the least rate of 20 periods is %v", floor, percent(off), least)
+		t.Logf("floor %v: the worst flow is %s off, the least rate of 20 periods is %v", floor, percent(off), minRate)
 		if floor != (off < 0.001) {
 			t.Errorf("floor %v: the worst flow is %s off", floor, percent(off))
 		}
@@ -75,7 +75,7 @@ func TestFaultsHeal(t *testing.T) {
 				if random.IntN(2) > 0 {
 					c := w.points[i].config
 					w.points[i] = NewPoint(c, c.New(nil))
-					w.points[i].Roll(w.now)
+					w.points[i].RollPeriod(w.now)
 				}
 			}
 		},

@@ -87,8 +87,8 @@ const (
 	flagsEnd
 )
 
-// About implements cc.Feedback.
-func (f *FRP) About() packet.FlowKey { return f.Flow }
+// FlowKey implements cc.Feedback.
+func (f *FRP) FlowKey() packet.FlowKey { return f.Flow }
 
 // Reset implements packet.Body.
 func (f *FRP) Reset() { *f = FRP{} }
@@ -99,12 +99,12 @@ func (f *FRP) Set(from packet.Body) { *f = *from.(*FRP) }
 // Len implements packet.Body.
 func (f *FRP) Len() int { return Len }
 
-// Outward implements cc.Probe.
-func (f *FRP) Outward() bool { return !f.Response }
+// IsOutward implements cc.Probe.
+func (f *FRP) IsOutward() bool { return !f.Response }
 
-// Turn implements cc.Probe: the destination sends an FRP back as the response (§II). A Stop
+// TurnAround implements cc.Probe: the destination sends an FRP back as the response (§II). A Stop
 // has none.
-func (f *FRP) Turn() bool {
+func (f *FRP) TurnAround() bool {
 	if f.Response || f.Kind == Stop {
 		return false
 	}
@@ -112,10 +112,10 @@ func (f *FRP) Turn() bool {
 	return true
 }
 
-// Replace implements cc.Probe. Contention points know only the FRPs that have left: for them, a
+// ReplacesOlder implements cc.Probe. Contention points know only the FRPs that have left: for them, a
 // flow whose flow-init waits has not begun, and one whose flow-stop waits goes on. A flow that
 // begins and stops in the meantime sends neither. Of two responses the newer one counts.
-func (f *FRP) Replace(older cc.Probe) bool {
+func (f *FRP) ReplacesOlder(older cc.Probe) bool {
 	o, ok := older.(*FRP)
 	switch {
 	case !ok || f.Response:
@@ -131,21 +131,21 @@ func (f *FRP) Replace(older cc.Probe) bool {
 	return true
 }
 
-// Put implements packet.Body.
-func (f *FRP) Put(b []byte) {
+// EncodeTo implements packet.Body.
+func (f *FRP) EncodeTo(b []byte) {
 	b[0] = version<<4 | uint8(f.Kind)
-	b[1] = f.flags()
+	b[1] = f.flagBits()
 	k := &f.Flow
 	binary.BigEndian.PutUint16(b[2:], f.Period)
 	binary.BigEndian.PutUint32(b[4:], k.QP&0xffffff)
 	b[4] = k.Proto
 	binary.BigEndian.PutUint16(b[8:], k.SrcPort)
 	binary.BigEndian.PutUint16(b[10:], k.DstPort)
-	binary.BigEndian.PutUint32(b[12:], kilobits(f.CR))
-	binary.BigEndian.PutUint32(b[16:], kilobits(f.DR))
+	binary.BigEndian.PutUint32(b[12:], toKilobits(f.CR))
+	binary.BigEndian.PutUint32(b[16:], toKilobits(f.DR))
 }
 
-func (f *FRP) flags() (b uint8) {
+func (f *FRP) flagBits() (b uint8) {
 	if f.Response {
 		b |= flagResponse
 	}
@@ -158,8 +158,8 @@ func (f *FRP) flags() (b uint8) {
 	return b
 }
 
-// kilobits converts a rate to kb/s for the wire.
-func kilobits(r units.Rate) uint32 { return uint32(min(r/units.Kbps, math.MaxUint32)) }
+// toKilobits converts a rate to kb/s for the wire.
+func toKilobits(r units.Rate) uint32 { return uint32(min(r/units.Kbps, math.MaxUint32)) }
 
 // Parse reads an FRP from b, the payload of a UDP datagram sent from one address to another.
 // The error says what is wrong.

@@ -28,7 +28,7 @@ var (
 // written returns the bytes of an FRP, written over other bytes.
 func written(f *FRP) []byte {
 	b := bytes.Repeat([]byte{0xee}, f.Len())
-	f.Put(b)
+	f.EncodeTo(b)
 	return b
 }
 
@@ -89,7 +89,7 @@ func TestFRPsReadBack(t *testing.T) {
 		if got.Reset(); got != (FRP{}) {
 			t.Fatalf("after Reset: %+v", got)
 		}
-		if got.Set(&want); got != want || got.About() != want.Flow {
+		if got.Set(&want); got != want || got.FlowKey() != want.Flow {
 			t.Fatalf("copied: %+v", got)
 		}
 	})
@@ -128,7 +128,7 @@ func TestTurn(t *testing.T) {
 		want bool
 	}{{FRP{}, true}, {FRP{Kind: Init}, true}, {FRP{Kind: Stop}, false}, {FRP{Response: true}, false}} {
 		f := c.f
-		if got := f.Turn(); got != c.want || f.Response != (c.want || c.f.Response) {
+		if got := f.TurnAround(); got != c.want || f.Response != (c.want || c.f.Response) {
 			t.Errorf("%+v is turned: %v, and is then %+v", c.f, got, f)
 		}
 	}
@@ -156,13 +156,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%+v\n%+v", x, again)
 		}
 		r := newReaction(t, nil)
-		r.Active(0, true)
-		r.Message(us, &x)
+		r.SetActive(0, true)
+		r.OnMessage(us, &x)
 		if rate := r.Rate(); rate < r.config.RMin || rate > r.line {
 			t.Fatalf("a rate of %v", rate)
 		}
 		p := newPoint(0.05, 3*gbps)
-		p.Process(0, &x)
+		p.ProcessFRP(0, &x)
 		if now, _ := p.Registers(20 * us); now.FSR <= 0 {
 			t.Fatalf("%+v", now)
 		}
@@ -202,8 +202,8 @@ func TestTsharkReadsFRPs(t *testing.T) {
 // frameOf returns the frame of an FRP.
 func frameOf(f *FRP) []byte {
 	b := make([]byte, wire.EthernetHeader+wire.IPv4Header+wire.UDPHeader)
-	wire.MAC(0x02000000000a).Put(b)
-	wire.MAC(0x02000000000b).Put(b[wire.MACLen:])
+	wire.MAC(0x02000000000a).EncodeTo(b)
+	wire.MAC(0x02000000000b).EncodeTo(b[wire.MACLen:])
 	b[12] = 8
 	ip, udp := b[wire.EthernetHeader:], b[wire.EthernetHeader+wire.IPv4Header:]
 	ip[0], ip[3], ip[8], ip[9] = 0x45, wire.IPv4Header+wire.UDPHeader+Len, 64, wire.ProtoUDP
@@ -235,12 +235,12 @@ func TestReplace(t *testing.T) {
 		{"nobody has heard of the stop", frp(Stop, 1, true), frp(Init, 2, false), frp(Regular, 2, false), false},
 	} {
 		got := c.newer
-		if ok := got.Replace(&c.older); ok == c.gone || ok && got != c.want {
+		if ok := got.ReplacesOlder(&c.older); ok == c.gone || ok && got != c.want {
 			t.Errorf("%s: %v, %+v", c.name, ok, got)
 		}
 	}
 	a, b := FRP{Response: true, Kind: Regular, Period: 3}, FRP{Response: true, Kind: Init, Period: 2}
-	if want := a; !a.Replace(&b) || a != want {
+	if want := a; !a.ReplacesOlder(&b) || a != want {
 		t.Errorf("the newer response says %+v", a)
 	}
 }

@@ -88,25 +88,25 @@ func (w *network) add(path []int, line units.Rate, random *rand.Rand) *netFlow {
 
 func (f *netFlow) set(active bool) {
 	f.active = active
-	f.rp.Active(f.w.now, active)
+	f.rp.SetActive(f.w.now, active)
 	f.settle()
 }
 
 // settle sends the reaction point's messages and arms its timer.
 func (f *netFlow) settle() {
 	w := f.w
-	for f.rp.Speaks() {
+	for f.rp.SendsMessages() {
 		x := new(FRP)
 		f.rp.NextMessage(packet.FlowKey{Flow: int32(f.number)}, x)
 		w.after(0, func() { f.forward(x, 0) })
 	}
-	if at := f.rp.Timer(); at != f.armed {
+	if at := f.rp.NextTimer(); at != f.armed {
 		f.armed = at
 		if at != units.Never {
 			w.after(at-w.now, func() {
 				if f.armed == at && w.now == at {
 					f.armed = units.Never
-					f.rp.Tick(at)
+					f.rp.OnTimer(at)
 					f.settle()
 				}
 			})
@@ -118,7 +118,7 @@ func (f *netFlow) settle() {
 func (f *netFlow) forward(x *FRP, k int) {
 	w := f.w
 	if k == len(f.path) {
-		if x.Turn() {
+		if x.TurnAround() {
 			w.after(w.hop*units.Time(k), func() { f.hear(x) })
 		}
 		return
@@ -126,7 +126,7 @@ func (f *netFlow) forward(x *FRP, k int) {
 	if w.lose != nil && w.lose() {
 		return
 	}
-	if w.points[f.path[k]].Process(w.now, x) {
+	if w.points[f.path[k]].ProcessFRP(w.now, x) {
 		reply := *x
 		reply.Response, reply.Short = true, true
 		w.after(w.hop*units.Time(k), func() { f.hear(&reply) })
@@ -135,7 +135,7 @@ func (f *netFlow) forward(x *FRP, k int) {
 }
 
 func (f *netFlow) hear(x *FRP) {
-	f.rp.Message(f.w.now, x)
+	f.rp.OnMessage(f.w.now, x)
 	f.settle()
 }
 
@@ -145,7 +145,7 @@ func (w *network) fair() (rates []float64, levels int) {
 	rates = make([]float64, len(w.flows))
 	left := make([]float64, len(w.points))
 	for i := range w.points {
-		left[i] = float64(w.points[i].capacity())
+		left[i] = float64(w.points[i].flowCapacity())
 	}
 	open := map[int]bool{}
 	for i, f := range w.flows {
@@ -161,26 +161,26 @@ func (w *network) fair() (rates []float64, levels int) {
 				count[l]++
 			}
 		}
-		least := math.Inf(1)
+		minShare := math.Inf(1)
 		for l, n := range count {
 			if n > 0 {
-				least = min(least, left[l]/float64(n))
+				minShare = min(minShare, left[l]/float64(n))
 			}
 		}
 		var fixed []int
 		for i := range open {
 			for _, l := range w.flows[i].path {
-				if left[l]/float64(count[l]) <= least*(1+1e-9) {
+				if left[l]/float64(count[l]) <= minShare*(1+1e-9) {
 					fixed = append(fixed, i)
 					break
 				}
 			}
 		}
 		for _, i := range fixed {
-			rates[i] = least
+			rates[i] = minShare
 			delete(open, i)
 			for _, l := range w.flows[i].path {
-				left[l] -= least
+				left[l] -= minShare
 			}
 		}
 	}

@@ -40,12 +40,12 @@ const (
 func (c *PointConfig) Validate() error {
 	var check registry.Check
 	if c.Capacity <= 0 {
-		check.Fail(errors.New("ACCurate needs the rate of the link, which it shares out: give the link a rate"))
+		check.AddError(errors.New("ACCurate needs the rate of the link, which it shares out: give the link a rate"))
 	}
-	c.check(&check)
-	check.Share("alpha", c.Alpha, 0, maxAlpha)
+	c.checkRanges(&check)
+	check.CheckShare("alpha", c.Alpha, 0, maxAlpha)
 	if c.ShortCircuit != 0 && !(c.ShortCircuit >= 1 && c.ShortCircuit <= maxShort) {
-		check.Bad("short_circuit", c.ShortCircuit, "a number from 1 to %d, or 0 for no short-circuit replies", maxShort)
+		check.AddRange("short_circuit", c.ShortCircuit, "a number from 1 to %d, or 0 for no short-circuit replies", maxShort)
 	}
 	return check.Err()
 }
@@ -78,13 +78,13 @@ type Point struct {
 func NewPoint(c *PointConfig, clock Clock) Point {
 	p := Point{config: c, clock: clock}
 	p.period = clock.Period(0)
-	p.now.FSR = p.capacity()
+	p.now.FSR = p.flowCapacity()
 	p.old.FSR = p.now.FSR
 	return p
 }
 
-// capacity returns the rate available to flows: C(1-α), less spent.
-func (p *Point) capacity() units.Rate {
+// flowCapacity returns the rate available to flows: C(1-α), less spent.
+func (p *Point) flowCapacity() units.Rate {
 	c := units.Rate(float64(p.config.Capacity) * (1 - float64(p.config.Alpha)))
 	return max(1, c-p.spent)
 }
@@ -111,8 +111,8 @@ func (r *Registers) computeShare(capacity units.Rate, floor bool) units.Rate {
 	return rate
 }
 
-// count counts a flow by its CR and reports whether it is bottlenecked here.
-func (r *Registers) count(cr units.Rate) bool {
+// countFlow counts a flow by its CR and reports whether it is bottlenecked here.
+func (r *Registers) countFlow(cr units.Rate) bool {
 	r.N++
 	if r.FSR <= cr {
 		r.M++
@@ -123,9 +123,9 @@ func (r *Registers) count(cr units.Rate) bool {
 	return false
 }
 
-// discount removes a flow that was counted with rate cr. If FSR has changed since, the flow may
+// discountFlow removes a flow that was counted with rate cr. If FSR has changed since, the flow may
 // have been counted the other way; that error ends with the period.
-func (r *Registers) discount(cr units.Rate) {
+func (r *Registers) discountFlow(cr units.Rate) {
 	r.N = max(0, r.N-1)
 	if r.FSR <= cr && r.M > 0 {
 		r.M--
@@ -136,28 +136,28 @@ func (r *Registers) discount(cr units.Rate) {
 	r.M = min(r.M, r.N)
 }
 
-// Roll advances the point to the period that contains now.
-func (p *Point) Roll(now units.Time) {
+// RollPeriod advances the point to the period that contains now.
+func (p *Point) RollPeriod(now units.Time) {
 	period := p.clock.Period(now)
 	if period <= p.period {
 		return
 	}
-	p.next()
+	p.endPeriod()
 	if period > p.period+1 { // periods without any FRP
-		p.next()
+		p.endPeriod()
 	}
 	p.period = period
 }
 
-// next ends a period.
-func (p *Point) next() {
+// endPeriod ends a period.
+func (p *Point) endPeriod() {
 	p.spent = 0
 	if p.config.Overhead == MeasureOverhead {
 		p.spent = rateOf(p.frps, p.config.RRP)
 	}
 	p.frps = 0
 	p.old = p.now
-	p.now = Registers{FSR: p.now.computeShare(p.capacity(), p.config.Floor)}
+	p.now = Registers{FSR: p.now.computeShare(p.flowCapacity(), p.config.Floor)}
 }
 
 // rateOf returns the rate of n bytes in time t.
@@ -165,34 +165,34 @@ func rateOf(n units.Bytes, t units.Time) units.Rate {
 	return units.Rate(math.Round(float64(n) * 8 / t.Seconds()))
 }
 
-// Took records that an FRP of any kind leaves on the link, as n bytes on the wire.
-func (p *Point) Took(now units.Time, n units.Bytes) {
-	p.Roll(now)
+// CountFRP records that an FRP of any kind leaves on the link, as n bytes on the wire.
+func (p *Point) CountFRP(now units.Time, n units.Bytes) {
+	p.RollPeriod(now)
 	p.frps += n
 }
 
-// Process handles an FRP on its way to its flow's destination: it counts the flow, and limits
+// ProcessFRP handles an FRP on its way to its flow's destination: it counts the flow, and limits
 // CR and DR to the fair share rate. It reports whether to send a short-circuit reply. f must
 // not be a response.
-func (p *Point) Process(now units.Time, f *FRP) (short bool) {
-	p.Roll(now)
+func (p *Point) ProcessFRP(now units.Time, f *FRP) (short bool) {
+	p.RollPeriod(now)
 	cr := f.CR
 	switch f.Kind {
 	case Init:
 		// The registers of this period do not know all flows yet; the old ones do (§IV).
-		p.old.count(cr)
-		p.now.FSR = p.old.computeShare(p.capacity(), p.config.Floor)
+		p.old.countFlow(cr)
+		p.now.FSR = p.old.computeShare(p.flowCapacity(), p.config.Floor)
 		// A late init belongs to the old period: the flow's FRP of this one follows.
 		if f.Period != uint16(p.period-1) {
-			p.now.count(cr)
+			p.now.countFlow(cr)
 		}
 	case Stop:
-		p.old.discount(cr)
+		p.old.discountFlow(cr)
 		if f.Counted && f.Period == uint16(p.period) {
-			p.now.discount(cr)
+			p.now.discountFlow(cr)
 		}
 	default:
-		p.now.count(cr)
+		p.now.countFlow(cr)
 	}
 	f.CR = min(cr, p.now.FSR)
 	f.DR = min(f.DR, p.now.FSR)
@@ -204,14 +204,14 @@ func (p *Point) Process(now units.Time, f *FRP) (short bool) {
 // not change the point.
 func (p *Point) Registers(now units.Time) (current, old Registers) {
 	x := *p
-	x.Roll(now)
+	x.RollPeriod(now)
 	return x.now, x.old
 }
 
-// Capacity returns the rate available to flows in the period that contains now. It does not
+// FlowCapacity returns the rate available to flows in the period that contains now. It does not
 // change the point.
-func (p *Point) Capacity(now units.Time) units.Rate {
+func (p *Point) FlowCapacity(now units.Time) units.Rate {
 	x := *p
-	x.Roll(now)
-	return x.capacity()
+	x.RollPeriod(now)
+	return x.flowCapacity()
 }

@@ -30,7 +30,7 @@ func newPoint(alpha units.Fraction, fsr units.Rate, change ...func(*PointConfig)
 // passed gives an FRP to a point and returns CR and DR as they leave it.
 func passed(p *Point, now units.Time, k Kind, cr, dr units.Rate) string {
 	f := FRP{Kind: k, Period: uint16(p.clock.Period(now)), Counted: k == Stop, CR: cr, DR: dr}
-	short := p.Process(now, &f)
+	short := p.ProcessFRP(now, &f)
 	return strings.TrimSuffix(fmt.Sprintf("%v %v %v", f.CR, f.DR, short), " false")
 }
 
@@ -111,7 +111,7 @@ func TestInit(t *testing.T) {
 func TestInitThatComesLate(t *testing.T) {
 	p := newPoint(0.05, 9500*units.Mbps)
 	f := FRP{Kind: Init, Period: 0, CR: 10 * gbps, DR: 10 * gbps}
-	p.Process(21*us, &f)
+	p.ProcessFRP(21*us, &f)
 	if now, old := p.Registers(21 * us); now.N != 0 || old.N != 1 {
 		t.Errorf("%+v, %+v", now, old)
 	}
@@ -133,7 +133,7 @@ func TestStop(t *testing.T) {
 		if counted {
 			passed(p, 22*us, Regular, 5*gbps, 10*gbps)
 		}
-		if p.Process(23*us, &f) {
+		if p.ProcessFRP(23*us, &f) {
 			t.Error("a flow-stop has a short-circuit reply")
 		}
 		if now, old := p.Registers(23 * us); now.FSR != 5*gbps || now.M != 1 || now.N != 1 || old.M != 1 {
@@ -195,12 +195,12 @@ func TestMeasuredOverhead(t *testing.T) {
 	for overhead, want := range map[Overhead]units.Rate{ReserveOverhead: 9500 * units.Mbps, MeasureOverhead: 8500 * units.Mbps} {
 		p := newPoint(0.05, 9500*units.Mbps, func(c *PointConfig) { c.Overhead = overhead })
 		for i := range 25 {
-			p.Took(units.Time(i)*us/2, 100)
+			p.CountFRP(units.Time(i)*us/2, 100)
 		}
-		if got := p.Capacity(20 * us); got != want {
+		if got := p.FlowCapacity(20 * us); got != want {
 			t.Errorf("%v: capacity %v, want %v", overhead, got, want)
 		}
-		if got := p.Capacity(40 * us); got != 9500*units.Mbps {
+		if got := p.FlowCapacity(40 * us); got != 9500*units.Mbps {
 			t.Errorf("%v: capacity %v in a period without FRPs", overhead, got)
 		}
 	}
@@ -238,9 +238,9 @@ func TestPointsAreSound(t *testing.T) {
 				CR:     units.Rate(rapid.Int64Range(0, int64(100*gbps)).Draw(t, "CR")), DR: units.Rate(rapid.Int64Range(0, int64(100*gbps)).Draw(t, "DR")),
 			}
 			out := in
-			p.Process(now, &out)
+			p.ProcessFRP(now, &out)
 			r, old := p.Registers(now)
-			if r.FSR <= 0 || r.FSR > p.Capacity(now) || out.CR != min(in.CR, r.FSR) || out.DR != min(in.DR, r.FSR) {
+			if r.FSR <= 0 || r.FSR > p.FlowCapacity(now) || out.CR != min(in.CR, r.FSR) || out.DR != min(in.DR, r.FSR) {
 				t.Fatalf("%+v leaves as %+v; %+v", in, out, r)
 			}
 			for _, r := range []Registers{r, old} {

@@ -73,24 +73,24 @@ func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
 // Rate returns the rate of the last response, or the line rate.
 func (r *Reaction) Rate() units.Rate { return min(r.rate, r.line) }
 
-// Timer returns the time at which an FRP is due or the flow stops.
-func (r *Reaction) Timer() units.Time { return min(r.frpAt, r.stopAt) }
+// NextTimer returns the time at which an FRP is due or the flow stops.
+func (r *Reaction) NextTimer() units.Time { return min(r.frpAt, r.stopAt) }
 
-// Tick does what is due by now. If several FRPs are due, only one is sent: those of past
+// OnTimer does what is due by now. If several FRPs are due, only one is sent: those of past
 // periods would be counted in this one.
-func (r *Reaction) Tick(now units.Time) {
+func (r *Reaction) OnTimer(now units.Time) {
 	if r.stopAt <= now {
-		r.stop(now)
+		r.announceEnd(now)
 	}
 	if r.frpAt <= now {
 		r.queueFRP(now, Regular)
-		r.next()
+		r.scheduleFRP()
 	}
 }
 
-// Active begins and ends a flow.
-func (r *Reaction) Active(now units.Time, active bool) {
-	r.Tick(now)
+// SetActive begins and ends a flow.
+func (r *Reaction) SetActive(now units.Time, active bool) {
+	r.OnTimer(now)
 	r.active = active
 	if !active {
 		r.rested = now
@@ -101,37 +101,37 @@ func (r *Reaction) Active(now units.Time, active bool) {
 	case !active && r.known:
 		r.stopAt = now + r.config.Linger
 		if r.config.Linger == 0 {
-			r.stop(now)
+			r.announceEnd(now)
 		}
 	case active:
 		r.stopAt = units.Never
-		r.begin(now, 0)
+		r.announceFlow(now, 0)
 	}
 }
 
-// Queued implements cc.Sized.
-func (r *Reaction) Queued(now units.Time, n units.Bytes) { r.begin(now, n) }
+// OnDataQueued implements cc.Sized.
+func (r *Reaction) OnDataQueued(now units.Time, n units.Bytes) { r.announceFlow(now, n) }
 
-// Sent counts a packet. The flow may now be large enough to be announced.
-func (r *Reaction) Sent(now units.Time, n units.Bytes) {
-	r.Tick(now)
+// OnPacketSent counts a packet. The flow may now be large enough to be announced.
+func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+	r.OnTimer(now)
 	r.sent += max(0, n-r.headers)
-	r.begin(now, 0)
+	r.announceFlow(now, 0)
 }
 
-// begin announces the flow to contention points if it is large enough.
-func (r *Reaction) begin(now units.Time, queued units.Bytes) {
+// announceFlow announces the flow to contention points if it is large enough.
+func (r *Reaction) announceFlow(now units.Time, queued units.Bytes) {
 	if !r.active || r.known || r.sent+queued < r.config.Small {
 		return
 	}
 	r.known, r.hearing = true, false
 	r.rate = r.line
 	r.queueFRP(now, Init)
-	r.next()
+	r.scheduleFRP()
 }
 
-// stop tells contention points that the flow is over.
-func (r *Reaction) stop(now units.Time) {
+// announceEnd tells contention points that the flow is over.
+func (r *Reaction) announceEnd(now units.Time) {
 	r.stopAt, r.frpAt = units.Never, units.Never
 	r.known = false
 	r.queueFRP(now, Stop)
@@ -150,8 +150,8 @@ func (r *Reaction) queueFRP(now units.Time, k Kind) {
 	r.frps++
 }
 
-// Speaks implements cc.MessageSender.
-func (r *Reaction) Speaks() bool { return r.waiting > 0 }
+// SendsMessages implements cc.MessageSender.
+func (r *Reaction) SendsMessages() bool { return r.waiting > 0 }
 
 // NextMessage implements cc.MessageSender.
 func (r *Reaction) NextMessage(key packet.FlowKey, body packet.Body) {
@@ -163,13 +163,13 @@ func (r *Reaction) NextMessage(key packet.FlowKey, body packet.Body) {
 	f.Kind, f.Counted, f.Period, f.CR, f.DR, f.Flow = n.kind, n.counted, n.period, n.cr, n.dr, key
 }
 
-// next schedules the next regular FRP, in the period after the last one's.
-func (r *Reaction) next() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
+// scheduleFRP schedules the next regular FRP, in the period after the last one's.
+func (r *Reaction) scheduleFRP() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
 
-// Message takes a response (§II, §II-C). A short-circuit reply comes from a contention point on
+// OnMessage takes a response (§II, §II-C). A short-circuit reply comes from a contention point on
 // the path and can only lower the rate: others may allow less.
-func (r *Reaction) Message(now units.Time, m cc.Feedback) {
-	r.Tick(now)
+func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
+	r.OnTimer(now)
 	f, ok := m.(*FRP)
 	if !ok || !f.Response || !r.known {
 		return
@@ -191,16 +191,16 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.rate = max(rate, r.config.RMin)
 }
 
-// Line handles a change of the port's rate.
-func (r *Reaction) Line(now units.Time, line units.Rate) {
-	r.Tick(now)
+// SetLineRate handles a change of the port's rate.
+func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+	r.OnTimer(now)
 	r.line = line
 	if !r.known {
 		r.rate = line
 	}
 }
 
-// Gauges implements cc.Control.
-func (r *Reaction) Gauges(_ units.Time, values []float64) []float64 {
-	return append(values, gauge.Yes(r.known), float64(r.Rate()), float64(r.frps), float64(r.responses), float64(r.shorts), float64(r.stale))
+// AppendGauges implements cc.Control.
+func (r *Reaction) AppendGauges(_ units.Time, values []float64) []float64 {
+	return append(values, gauge.BoolValue(r.known), float64(r.Rate()), float64(r.frps), float64(r.responses), float64(r.shorts), float64(r.stale))
 }

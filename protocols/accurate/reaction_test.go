@@ -33,9 +33,9 @@ type script struct {
 
 // at runs the timer until a time and then gives an input.
 func (s *script) at(now units.Time, do func(r *Reaction)) {
-	for s.r.Timer() < now {
-		at := s.r.Timer()
-		s.r.Tick(at)
+	for s.r.NextTimer() < now {
+		at := s.r.NextTimer()
+		s.r.OnTimer(at)
 		s.note(at)
 	}
 	do(s.r)
@@ -43,7 +43,7 @@ func (s *script) at(now units.Time, do func(r *Reaction)) {
 }
 
 func (s *script) note(now units.Time) {
-	for s.r.Speaks() {
+	for s.r.SendsMessages() {
 		var f FRP
 		s.r.NextMessage(queuePair, &f)
 		counted := ""
@@ -55,12 +55,12 @@ func (s *script) note(now units.Time) {
 	fmt.Fprintf(&s.out, "%v rate %v\n", now, s.r.Rate())
 }
 
-func begin(r units.Time) func(*Reaction) { return func(x *Reaction) { x.Active(r, true) } }
+func begin(r units.Time) func(*Reaction) { return func(x *Reaction) { x.SetActive(r, true) } }
 
 // responds delivers the response to the FRP of a period.
 func responds(now units.Time, period uint16, cr, dr units.Rate, short bool) func(*Reaction) {
 	return func(r *Reaction) {
-		r.Message(now, &FRP{Response: true, Short: short, Period: period, CR: cr, DR: dr, Flow: queuePair})
+		r.OnMessage(now, &FRP{Response: true, Short: short, Period: period, CR: cr, DR: dr, Flow: queuePair})
 	}
 }
 
@@ -82,8 +82,8 @@ func TestFlow(t *testing.T) {
 	s.at(6*us, responds(6*us, 0, 3*gbps, 3*gbps, false))
 	s.at(27*us, responds(27*us, 1, 3*gbps, 6*gbps, false))
 	s.at(30*us, responds(30*us, 0, 9*gbps, 9*gbps, false)) // overtaken
-	s.at(31*us, func(r *Reaction) { r.Message(31*us, &FRP{CR: 1, Flow: queuePair}) })
-	s.at(46*us, func(r *Reaction) { r.Active(46*us, false) })
+	s.at(31*us, func(r *Reaction) { r.OnMessage(31*us, &FRP{CR: 1, Flow: queuePair}) })
+	s.at(46*us, func(r *Reaction) { r.SetActive(46*us, false) })
 	s.at(47*us, responds(47*us, 2, 3*gbps, 3*gbps, false)) // too late
 	s.at(100*us, begin(100*us))
 	s.expect(t, `
@@ -105,7 +105,7 @@ func TestFlow(t *testing.T) {
 		100us flow-init of period 5: CR 10Gbps, DR 10Gbps
 		100us rate 10Gbps
 	`)
-	if got, want := cctest.Gauges(t, "accurate", s.r), "known 1yes/no cr 1e+10b/s frps 5 responses 2 shorts 2 stale 1"; got != want {
+	if got, want := cctest.FormatGauges(t, "accurate", s.r), "known 1yes/no cr 1e+10b/s frps 5 responses 2 shorts 2 stale 1"; got != want {
 		t.Errorf("gauges %s, want %s", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestFlow(t *testing.T) {
 func TestStopBeforeThePeriodsFRP(t *testing.T) {
 	s := script{r: newReaction(t, nil)}
 	s.at(3*us, begin(3*us))
-	s.at(22*us, func(r *Reaction) { r.Active(22*us, false) })
+	s.at(22*us, func(r *Reaction) { r.SetActive(22*us, false) })
 	s.expect(t, `
 		3us flow-init of period 0: CR 10Gbps, DR 10Gbps
 		3us rate 10Gbps
@@ -129,12 +129,12 @@ func TestSmallFlows(t *testing.T) {
 	small := func(c *Config) { c.Small = 4 * units.KB }
 	s := script{r: newReaction(t, small)}
 	s.at(1*us, begin(1*us))
-	s.at(2*us, func(r *Reaction) { r.Queued(2*us, 3999) })
-	s.at(3*us, func(r *Reaction) { r.Sent(3*us, 3999) })
-	s.at(4*us, func(r *Reaction) { r.Active(4*us, false) })
+	s.at(2*us, func(r *Reaction) { r.OnDataQueued(2*us, 3999) })
+	s.at(3*us, func(r *Reaction) { r.OnPacketSent(3*us, 3999) })
+	s.at(4*us, func(r *Reaction) { r.SetActive(4*us, false) })
 	s.at(5*us, begin(5*us))
-	s.at(6*us, func(r *Reaction) { r.Sent(6*us, 3999) })
-	s.at(7*us, func(r *Reaction) { r.Sent(7*us, 1) })
+	s.at(6*us, func(r *Reaction) { r.OnPacketSent(6*us, 3999) })
+	s.at(7*us, func(r *Reaction) { r.OnPacketSent(7*us, 1) })
 	s.expect(t, `
 		1us rate 10Gbps
 		2us rate 10Gbps
@@ -147,7 +147,7 @@ func TestSmallFlows(t *testing.T) {
 	`)
 	s = script{r: newReaction(t, small)}
 	s.at(1*us, begin(1*us))
-	s.at(1*us, func(r *Reaction) { r.Queued(1*us, 4000) })
+	s.at(1*us, func(r *Reaction) { r.OnDataQueued(1*us, 4000) })
 	s.expect(t, "1us rate 10Gbps\n1us flow-init of period 0: CR 10Gbps, DR 10Gbps\n1us rate 10Gbps\n")
 }
 
@@ -159,13 +159,13 @@ func TestSmallFlowsThatRest(t *testing.T) {
 		want bool
 	}{{29 * us, true}, {30 * us, false}} {
 		r := newReaction(t, func(c *Config) { c.Small, c.Linger = 4*units.KB, 30*us })
-		r.Active(us, true)
-		r.Sent(us, 2000)
-		r.Active(2*us, false)
-		r.Active(2*us+c.rest, true)
-		r.Sent(2*us+c.rest, 2000)
-		if r.Speaks() != c.want {
-			t.Errorf("after a rest of %v an FRP is sent: %v", c.rest, r.Speaks())
+		r.SetActive(us, true)
+		r.OnPacketSent(us, 2000)
+		r.SetActive(2*us, false)
+		r.SetActive(2*us+c.rest, true)
+		r.OnPacketSent(2*us+c.rest, 2000)
+		if r.SendsMessages() != c.want {
+			t.Errorf("after a rest of %v an FRP is sent: %v", c.rest, r.SendsMessages())
 		}
 	}
 }
@@ -176,9 +176,9 @@ func TestLinger(t *testing.T) {
 	s := script{r: newReaction(t, func(c *Config) { c.Linger = 30 * us })}
 	s.at(1*us, begin(1*us))
 	s.at(2*us, responds(2*us, 0, 3*gbps, 3*gbps, false))
-	s.at(10*us, func(r *Reaction) { r.Active(10*us, false) })
+	s.at(10*us, func(r *Reaction) { r.SetActive(10*us, false) })
 	s.at(39*us, begin(39*us))
-	s.at(41*us, func(r *Reaction) { r.Active(41*us, false) })
+	s.at(41*us, func(r *Reaction) { r.SetActive(41*us, false) })
 	s.at(72*us, func(*Reaction) {})
 	s.expect(t, `
 		1us flow-init of period 0: CR 10Gbps, DR 10Gbps
@@ -197,7 +197,7 @@ func TestLinger(t *testing.T) {
 		71us rate 10Gbps
 		72us rate 10Gbps
 	`)
-	if at := s.r.Timer(); at != units.Never {
+	if at := s.r.NextTimer(); at != units.Never {
 		t.Errorf("a flow that has stopped has a timer at %v", at)
 	}
 }
@@ -206,10 +206,10 @@ func TestLinger(t *testing.T) {
 func TestLateTick(t *testing.T) {
 	s := script{r: newReaction(t, nil)}
 	s.at(1*us, begin(1*us))
-	s.r.Tick(95 * us)
+	s.r.OnTimer(95 * us)
 	s.note(95 * us)
 	s.expect(t, "1us flow-init of period 0: CR 10Gbps, DR 10Gbps\n1us rate 10Gbps\n95us frp of period 4: CR 10Gbps, DR 10Gbps\n95us rate 10Gbps\n")
-	if at := s.r.Timer(); at != 105*us {
+	if at := s.r.NextTimer(); at != 105*us {
 		t.Errorf("the next one is due at %v, want 105us", at)
 	}
 }
@@ -219,9 +219,9 @@ func TestRatesHaveBounds(t *testing.T) {
 	s := script{r: newReaction(t, nil)}
 	s.at(1*us, begin(1*us))
 	s.at(2*us, responds(2*us, 0, 0, 0, false))
-	s.at(3*us, func(r *Reaction) { r.Line(3*us, 5*gbps) })
+	s.at(3*us, func(r *Reaction) { r.SetLineRate(3*us, 5*gbps) })
 	s.at(4*us, responds(4*us, 0, 9*gbps, 9*gbps, false))
-	s.at(26*us, func(r *Reaction) { r.Line(26*us, 40*gbps) })
+	s.at(26*us, func(r *Reaction) { r.SetLineRate(26*us, 40*gbps) })
 	s.at(46*us, func(*Reaction) {})
 	s.expect(t, `
 		1us flow-init of period 0: CR 10Gbps, DR 10Gbps
@@ -242,13 +242,13 @@ func TestRatesHaveBounds(t *testing.T) {
 func TestOffsets(t *testing.T) {
 	c := Preset("paper", 10*gbps)
 	random := rand.New(rand.NewPCG(1, 1))
-	least, most := units.Never, units.Time(0)
+	minGap, maxGap := units.Never, units.Time(0)
 	for range 1000 {
 		r := New(&c, 10*gbps, random)
-		least, most = min(least, r.offset), max(most, r.offset)
+		minGap, maxGap = min(minGap, r.offset), max(maxGap, r.offset)
 	}
-	if least < 5*us || least > 5100*units.Nanosecond || most >= 10*us || most < 9900*units.Nanosecond {
-		t.Errorf("offsets from %v to %v", least, most)
+	if minGap < 5*us || minGap > 5100*units.Nanosecond || maxGap >= 10*us || maxGap < 9900*units.Nanosecond {
+		t.Errorf("offsets from %v to %v", minGap, maxGap)
 	}
 }
 
@@ -260,11 +260,11 @@ func TestReactionsDoNotAllocate(t *testing.T) {
 	now := units.Time(0)
 	if n := testing.AllocsPerRun(100, func() {
 		now += 100 * us
-		r.Active(now, true)
-		r.Message(now, m)
-		r.Tick(now + 50*us)
-		r.Active(now+60*us, false)
-		for r.Speaks() {
+		r.SetActive(now, true)
+		r.OnMessage(now, m)
+		r.OnTimer(now + 50*us)
+		r.SetActive(now+60*us, false)
+		for r.SendsMessages() {
 			r.NextMessage(queuePair, body)
 		}
 	}); n != 0 {
@@ -273,7 +273,7 @@ func TestReactionsDoNotAllocate(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	cctest.Presets(t, "accurate", 100*units.Mbps, units.Gbps, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps, 400*units.Gbps)
+	cctest.CheckPresets(t, "accurate", 100*units.Mbps, units.Gbps, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps, 400*units.Gbps)
 }
 
 // TestErrors: each mistake has one error that says what would be right.

@@ -6,11 +6,11 @@ import "github.com/weftlab/weft/sim/units"
 // and hosts hold them back and release several at once, and the window needs room for that. The
 // result is the maximum of the last five to ten rounds (Linux's extra_acked).
 type aggregation struct {
-	at     units.Time     // when the epoch began
-	acked  units.Bytes    // in the epoch
-	most   [2]units.Bytes // maxima of the current and the previous rounds; see at1
-	at1    bool           // most[1] is current
-	rounds uint8          // in the current maximum
+	at       units.Time     // when the epoch began
+	acked    units.Bytes    // in the epoch
+	maxExtra [2]units.Bytes // maxima of the current and the previous rounds; see at1
+	at1      bool           // most[1] is current
+	rounds   uint8          // in the current maximum
 }
 
 const (
@@ -19,39 +19,39 @@ const (
 	longestEpoch      = 1 << 20                 // packets; Linux counts no further
 )
 
-// begin begins an epoch.
-func (x *aggregation) begin(now units.Time) { x.at, x.acked = now, 0 }
+// beginEpoch begins an epoch.
+func (x *aggregation) beginEpoch(now units.Time) { x.at, x.acked = now, 0 }
 
-// add records newly acknowledged payload. An epoch lasts while more is acknowledged than bw
+// addAcked records newly acknowledged payload. An epoch lasts while more is acknowledged than bw
 // would have delivered.
-func (x *aggregation) add(now units.Time, newly units.Bytes, bw units.Rate, cwnd, mtu units.Bytes, round bool) {
+func (x *aggregation) addAcked(now units.Time, newly units.Bytes, bw units.Rate, cwnd, mtu units.Bytes, round bool) {
 	if newly == 0 {
 		return
 	}
 	if round {
 		if x.rounds++; x.rounds >= aggregationRounds {
 			x.rounds, x.at1 = 0, !x.at1
-			*x.current() = 0
+			*x.currentMax() = 0
 		}
 	}
-	expected := bw.Per(now - x.at)
+	expected := bw.BytesIn(now - x.at)
 	if x.acked <= expected || x.acked+newly >= longestEpoch*mtu {
-		x.begin(now)
+		x.beginEpoch(now)
 		expected = 0
 	}
 	x.acked += newly
-	m := x.current()
+	m := x.currentMax()
 	*m = max(*m, min(x.acked-expected, cwnd))
 }
 
-func (x *aggregation) current() *units.Bytes {
+func (x *aggregation) currentMax() *units.Bytes {
 	if x.at1 {
-		return &x.most[1]
+		return &x.maxExtra[1]
 	}
-	return &x.most[0]
+	return &x.maxExtra[0]
 }
 
-// window returns by how much the window must be larger.
-func (x *aggregation) window(bw units.Rate) units.Bytes {
-	return min(max(x.most[0], x.most[1]), bw.Per(longestSilence))
+// extraWindow returns by how much the window must be larger.
+func (x *aggregation) extraWindow(bw units.Rate) units.Bytes {
+	return min(max(x.maxExtra[0], x.maxExtra[1]), bw.BytesIn(longestSilence))
 }

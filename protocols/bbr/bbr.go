@@ -117,39 +117,39 @@ func New(c *Config, f cc.Flow) *Control {
 	return b
 }
 
-// Active notes that an idle flow restarts.
-func (b *Control) Active(now units.Time, active bool) {
+// SetActive notes that an idle flow restarts.
+func (b *Control) SetActive(now units.Time, active bool) {
 	if active && b.rounds > 0 {
 		b.idle = true
-		b.extra.begin(now)
+		b.extra.beginEpoch(now)
 	}
 }
 
-// Line limits the rate to the port's.
-func (b *Control) Line(_ units.Time, r units.Rate) { b.line = r }
+// SetLineRate limits the rate to the port's.
+func (b *Control) SetLineRate(_ units.Time, r units.Rate) { b.line = r }
 
-// Sent tracks the sender's pacing.
-func (b *Control) Sent(now units.Time, n units.Bytes) {
+// OnPacketSent tracks the sender's pacing.
+func (b *Control) OnPacketSent(now units.Time, n units.Bytes) {
 	if b.rate > 0 {
 		b.departs = max(b.departs, now) + b.rate.TimeOf(n)
 	}
 }
 
-// Acked handles an acknowledgement.
-func (b *Control) Acked(now units.Time, a *cc.Ack) {
-	b.measure(now, a)
-	b.cycle(now, a)
+// OnAck handles an acknowledgement.
+func (b *Control) OnAck(now units.Time, a *cc.Ack) {
+	b.sampleDelivery(now, a)
+	b.checkCyclePhase(now, a)
 	b.checkFull(&a.Delivery)
 	if b.state == startup && b.filled {
 		b.state = drain
 	}
-	if b.state == drain && b.inNetwork(now, a.InFlight) <= b.inflight(b.btlbw.max(), 1) {
+	if b.state == drain && b.inNetwork(now, a.InFlight) <= b.targetInflight(b.btlbw.maxRate(), 1) {
 		b.enterProbeBW(now)
 	}
 	b.checkRTT(now, a)
-	b.pace()
+	b.setPacingRate()
 	if a.Newly > 0 {
-		b.size(a)
+		b.setWindow(a)
 	}
 	if b.state == probeRTT {
 		b.cwnd = min(b.cwnd, minWindow*b.mtu)
@@ -157,8 +157,8 @@ func (b *Control) Acked(now units.Time, a *cc.Ack) {
 	b.lost = 0
 }
 
-// measure handles the delivery rate sample.
-func (b *Control) measure(now units.Time, a *cc.Ack) {
+// sampleDelivery handles the delivery rate sample.
+func (b *Control) sampleDelivery(now units.Time, a *cc.Ack) {
 	d := &a.Delivery
 	b.roundStart = false
 	r := d.Rate()
@@ -170,36 +170,36 @@ func (b *Control) measure(now units.Time, a *cc.Ack) {
 		b.rounds++
 		b.held = false
 	}
-	limited := b.limited(d)
+	limited := b.isAppLimited(d)
 	b.total, b.totalAt = d.Total, now
 	b.longTerm(b.roundStart, limited)
-	if !limited || r >= b.btlbw.max() {
-		b.btlbw.add(b.rounds, r)
+	if !limited || r >= b.btlbw.maxRate() {
+		b.btlbw.addSample(b.rounds, r)
 	}
 	if b.config.AckAggregation {
-		b.extra.add(now, a.Newly, b.bandwidth(), b.cwnd, b.mtu, b.roundStart)
+		b.extra.addAcked(now, a.Newly, b.estimateBandwidth(), b.cwnd, b.mtu, b.roundStart)
 	}
 }
 
 // longTerm looks for a policer.
 func (b *Control) longTerm(round, limited bool) {
-	if b.config.LongTerm && b.long.add(b.totalAt, b.total, b.lost, round, limited, b.state == probeBW) {
+	if b.config.LongTerm && b.long.addAcked(b.totalAt, b.total, b.lost, round, limited, b.state == probeBW) {
 		b.enterProbeBW(b.totalAt)
 	}
 }
 
-// limited reports whether a sample comes from packets that were sent in ProbeRTT or when there
+// isAppLimited reports whether a sample comes from packets that were sent in ProbeRTT or when there
 // was nothing more to send.
-func (b *Control) limited(d *cc.Delivery) bool {
+func (b *Control) isAppLimited(d *cc.Delivery) bool {
 	return d.Limited || d.Prior >= b.few[0] && d.Prior <= b.few[1]
 }
 
-// bandwidth returns the path's estimated bandwidth: BtlBw, or what a policer lets through.
-func (b *Control) bandwidth() units.Rate {
+// estimateBandwidth returns the path's estimated bandwidth: BtlBw, or what a policer lets through.
+func (b *Control) estimateBandwidth() units.Rate {
 	if b.long.use {
 		return b.long.rate
 	}
-	return b.btlbw.max()
+	return b.btlbw.maxRate()
 }
 
 // checkFull implements BBRCheckFullPipe.
@@ -207,7 +207,7 @@ func (b *Control) checkFull(d *cc.Delivery) {
 	if b.filled || !b.roundStart || d.Limited {
 		return
 	}
-	if bw := b.btlbw.max(); float64(bw) >= float64(b.fullBW)*fullGrowth {
+	if bw := b.btlbw.maxRate(); float64(bw) >= float64(b.fullBW)*fullGrowth {
 		b.fullBW, b.fullCount = bw, 0
 		return
 	}
@@ -224,8 +224,8 @@ func (b *Control) enterProbeBW(now units.Time) {
 	b.cycleAt = now
 }
 
-// cycle implements BBRCheckCyclePhase. It does not probe a policer's rate.
-func (b *Control) cycle(now units.Time, a *cc.Ack) {
+// checkCyclePhase implements BBRCheckCyclePhase. It does not probe a policer's rate.
+func (b *Control) checkCyclePhase(now units.Time, a *cc.Ack) {
 	if b.state != probeBW {
 		return
 	}
@@ -233,9 +233,9 @@ func (b *Control) cycle(now units.Time, a *cc.Ack) {
 	before := b.inNetwork(now, a.InFlight+a.Newly+b.lost) // when the acknowledgement came
 	switch g := b.pacingGain(); {
 	case g > 1:
-		over = over && (b.lost > 0 || before >= b.inflight(b.btlbw.max(), g))
+		over = over && (b.lost > 0 || before >= b.targetInflight(b.btlbw.maxRate(), g))
 	case g < 1:
-		over = over || before <= b.inflight(b.btlbw.max(), 1)
+		over = over || before <= b.targetInflight(b.btlbw.maxRate(), 1)
 	}
 	if over {
 		b.phase = (b.phase + 1) % uint8(len(gains))
@@ -247,32 +247,32 @@ func (b *Control) cycle(now units.Time, a *cc.Ack) {
 // the next packet. It includes the burst that leaves then if the flight is to grow.
 func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
 	if b.pacingGain() > 1 {
-		flight += b.quantum()
+		flight += b.sendQuantum()
 	}
-	return max(0, flight-b.bandwidth().Per(max(0, b.departs-now)))
+	return max(0, flight-b.estimateBandwidth().BytesIn(max(0, b.departs-now)))
 }
 
 // checkRTT implements BBRUpdateRTprop and BBRCheckProbeRTT.
 func (b *Control) checkRTT(now units.Time, a *cc.Ack) {
-	if least := a.Delivery.MinRTT; b.rtprop == 0 && least > 0 {
-		b.rtprop, b.rtpropAt = least, now // the handshake's
+	if minRTT := a.Delivery.MinRTT; b.rtprop == 0 && minRTT > 0 {
+		b.rtprop, b.rtpropAt = minRTT, now // the handshake's
 	}
 	expired := b.rtprop > 0 && now > b.rtpropAt+b.config.RTpropFilter
 	if a.RTT > 0 && (b.rtprop == 0 || a.RTT <= b.rtprop || expired) {
 		b.rtprop, b.rtpropAt = a.RTT, now
 	}
 	if b.state != probeRTT && expired && !b.idle {
-		b.save()
+		b.saveWindow()
 		b.state, b.doneAt, b.few[0] = probeRTT, 0, a.Delivery.Total
 	}
 	if b.state == probeRTT {
-		b.probe(now, a)
+		b.handleProbeRTT(now, a)
 	}
 	b.idle = false
 }
 
-// probe keeps the flight small for a while (BBRHandleProbeRTT).
-func (b *Control) probe(now units.Time, a *cc.Ack) {
+// handleProbeRTT keeps the flight small for a while (BBRHandleProbeRTT).
+func (b *Control) handleProbeRTT(now units.Time, a *cc.Ack) {
 	b.few[1] = a.Delivery.Total + a.InFlight
 	if b.doneAt == 0 {
 		if a.InFlight <= minWindow*b.mtu {
@@ -294,8 +294,8 @@ func (b *Control) probe(now units.Time, a *cc.Ack) {
 	}
 }
 
-// save saves the window, which is restored after a recovery or ProbeRTT.
-func (b *Control) save() {
+// saveWindow saves the window, which is restored after a recovery or ProbeRTT.
+func (b *Control) saveWindow() {
 	if b.recovering || b.state == probeRTT {
 		b.prior = max(b.prior, b.cwnd)
 	} else {
@@ -336,16 +336,16 @@ func (b *Control) bdp(bw units.Rate, gain float64) units.Bytes {
 	return units.Bytes(math.Ceil(float64(bw) / 8 * b.rtprop.Seconds() * gain))
 }
 
-// inflight returns gain BDPs, with room for bursts (BBRInflight).
-func (b *Control) inflight(bw units.Rate, gain float64) units.Bytes {
-	return b.budget(b.bdp(bw, gain))
+// targetInflight returns gain BDPs, with room for bursts (BBRInflight).
+func (b *Control) targetInflight(bw units.Rate, gain float64) units.Bytes {
+	return b.quantizeInflight(b.bdp(bw, gain))
 }
 
-// budget adds room for bursts to an amount in flight. The result is an even number of packets,
+// quantizeInflight adds room for bursts to an amount in flight. The result is an even number of packets,
 // so that no acknowledgement of the last one is delayed, and two more while probing for
 // bandwidth.
-func (b *Control) budget(n units.Bytes) units.Bytes {
-	packets := (n + bursts*b.quantum() + b.mtu - 1) / b.mtu
+func (b *Control) quantizeInflight(n units.Bytes) units.Bytes {
+	packets := (n + bursts*b.sendQuantum() + b.mtu - 1) / b.mtu
 	packets += packets % 2
 	if b.state == probeBW && b.phase == 0 {
 		packets += 2
@@ -353,12 +353,12 @@ func (b *Control) budget(n units.Bytes) units.Bytes {
 	return packets * b.mtu
 }
 
-// Burst returns how much leaves at once.
-func (b *Control) Burst() units.Bytes {
+// BurstSize returns how much leaves at once.
+func (b *Control) BurstSize() units.Bytes {
 	if b.config.SendQuantum == 0 {
 		return 0
 	}
-	return b.quantum()
+	return b.sendQuantum()
 }
 
 // Bounds of a burst: below slowest it has at least one packet, otherwise at least two. At most
@@ -368,28 +368,28 @@ const (
 	longestBurst = 65215
 )
 
-// quantum returns the length of a burst (BBRSetSendQuantum), in whole packets.
-func (b *Control) quantum() units.Bytes {
-	least := units.Bytes(2)
+// sendQuantum returns the length of a burst (BBRSetSendQuantum), in whole packets.
+func (b *Control) sendQuantum() units.Bytes {
+	minPackets := units.Bytes(2)
 	payload := float64(b.rate) * float64(b.mtu) / float64(b.packet)
 	switch {
 	case b.config.SendQuantum == 0:
 		return b.mtu
 	case payload < float64(slowest):
-		least = 1
+		minPackets = 1
 	}
 	n := units.Bytes(min(longestBurst, payload/8*b.config.SendQuantum.Seconds()))
-	return max(n/b.mtu, least) * b.mtu
+	return max(n/b.mtu, minPackets) * b.mtu
 }
 
-// pace sets the rate (BBRSetPacingRate): in Startup it does not fall.
-func (b *Control) pace() {
+// setPacingRate sets the rate (BBRSetPacingRate): in Startup it does not fall.
+func (b *Control) setPacingRate() {
 	if b.rate == 0 && b.rtprop > 0 {
 		// No round has passed: the initial window in an RTT (BBRInitPacingRate).
 		wire := b.config.HighGain * float64(b.config.InitialCwnd) * float64(b.packet) * 8 / b.rtprop.Seconds()
 		b.rate = min(b.line, max(1, units.Rate(wire)))
 	}
-	bw := b.bandwidth()
+	bw := b.estimateBandwidth()
 	if bw == 0 {
 		return
 	}
@@ -399,17 +399,17 @@ func (b *Control) pace() {
 	}
 }
 
-// size sets the window (BBRSetCwnd).
-func (b *Control) size(a *cc.Ack) {
-	b.conserve(a)
+// setWindow sets the window (BBRSetCwnd).
+func (b *Control) setWindow(a *cc.Ack) {
+	b.conservePackets(a)
 	if b.held {
 		return
 	}
-	target := b.bdp(b.bandwidth(), b.cwndGain())
+	target := b.bdp(b.estimateBandwidth(), b.cwndGain())
 	if b.filled {
-		target += b.extra.window(b.bandwidth())
+		target += b.extra.extraWindow(b.estimateBandwidth())
 	}
-	target = b.budget(target)
+	target = b.quantizeInflight(target)
 	switch {
 	case b.filled:
 		b.cwnd = min(b.cwnd+a.Newly, target)
@@ -419,17 +419,17 @@ func (b *Control) size(a *cc.Ack) {
 	b.cwnd = max(b.cwnd, minWindow*b.mtu)
 }
 
-// conserve implements BBRModulateCwndForRecovery: in the first round after a loss the flow
+// conservePackets implements BBRModulateCwndForRecovery: in the first round after a loss the flow
 // sends as much as arrives, and after the recovery the window is what it was before.
-func (b *Control) conserve(a *cc.Ack) {
-	b.episode.Acked(a)
+func (b *Control) conservePackets(a *cc.Ack) {
+	b.episode.OnAck(a)
 	b.cwnd = max(b.cwnd-b.lost, b.mtu)
 	switch {
 	case b.entering:
 		b.entering, b.held = false, true
 		b.delivered = a.Delivery.Total // a round begins
 		b.cwnd = max(a.InFlight+a.Newly, b.mtu)
-	case b.recovering && !b.episode.On():
+	case b.recovering && !b.episode.IsActive():
 		b.recovering, b.held = false, false
 		b.cwnd = max(b.cwnd, b.prior)
 	}
@@ -438,11 +438,11 @@ func (b *Control) conserve(a *cc.Ack) {
 	}
 }
 
-// Lost starts a recovery: for a round the window stays at the bytes in flight. After a timeout
+// OnLoss starts a recovery: for a round the window stays at the bytes in flight. After a timeout
 // it is one packet.
-func (b *Control) Lost(_ units.Time, l cc.Loss) {
+func (b *Control) OnLoss(_ units.Time, l cc.Loss) {
 	if !b.recovering || l.Timeout || l.Again {
-		b.save()
+		b.saveWindow()
 	}
 	b.lost += l.Payload
 	b.long.lost += l.Payload
@@ -458,10 +458,10 @@ func (b *Control) Lost(_ units.Time, l cc.Loss) {
 	}
 }
 
-// Undo reverts the last recovery.
-func (b *Control) Undo(units.Time) {
+// UndoReduction reverts the last recovery.
+func (b *Control) UndoReduction(units.Time) {
 	b.fullBW, b.fullCount = 0, 0
-	b.long.reset()
+	b.long.restartSampling()
 	b.cwnd = max(b.cwnd, b.prior)
 	b.entering, b.recovering, b.held = false, false, false
 	b.episode.End()
@@ -473,18 +473,18 @@ func (b *Control) Rate() units.Rate { return b.rate }
 // Window returns the congestion window.
 func (b *Control) Window() units.Bytes { return b.cwnd }
 
-// Gauges implements cc.Control.
-func (b *Control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (b *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	bw, rtprop := gauge.None, gauge.None
-	if r := b.btlbw.max(); r > 0 {
-		bw = gauge.Rate(r)
+	if r := b.btlbw.maxRate(); r > 0 {
+		bw = gauge.RateValue(r)
 	}
 	if b.rtprop > 0 {
-		rtprop = gauge.Span(b.rtprop)
+		rtprop = gauge.TimeValue(b.rtprop)
 	}
 	policed := gauge.None
 	if b.long.use {
-		policed = gauge.Rate(b.long.rate)
+		policed = gauge.RateValue(b.long.rate)
 	}
-	return append(values, bw, rtprop, gauge.Size(b.cwnd), float64(b.state), b.pacingGain(), gauge.Size(b.extra.window(b.bandwidth())), policed)
+	return append(values, bw, rtprop, gauge.SizeValue(b.cwnd), float64(b.state), b.pacingGain(), gauge.SizeValue(b.extra.extraWindow(b.estimateBandwidth())), policed)
 }

@@ -19,7 +19,7 @@ import (
 // several have about a BDP in the queue (cwnd_gain is 2), with their bursts up to two, and share
 // the link.
 func TestBottleneck(t *testing.T) {
-	bdp := float64(units.Rate(100 * units.Mbps).Per(20 * units.Millisecond))
+	bdp := float64(units.Rate(100 * units.Mbps).BytesIn(20 * units.Millisecond))
 	for _, c := range []struct {
 		flows           int
 		used, low, high float64 // of the link; queue, of a BDP
@@ -33,7 +33,7 @@ func TestBottleneck(t *testing.T) {
 			flows = append(flows, d.Start(&config, 1<<40))
 		}
 		d.Run(8 * units.Second)
-		d.Measure(flows...)
+		d.RestartMeasurement(flows...)
 		d.Run(28 * units.Second)
 		queue, used := d.Results()
 		jain := tcptest.Jain(flows...)
@@ -63,8 +63,8 @@ func TestStates(t *testing.T) {
 				t.Errorf("after a second the state is %d", b.state)
 			}
 			want := 100e6 * 1448 / 1538
-			if bw := float64(b.btlbw.max()); bw < 0.99*want || bw > 1.05*want {
-				t.Errorf("BtlBw is %v, the path's is %.0f", b.btlbw.max(), want)
+			if bw := float64(b.btlbw.maxRate()); bw < 0.99*want || bw > 1.05*want {
+				t.Errorf("BtlBw is %v, the path's is %.0f", b.btlbw.maxRate(), want)
 			}
 			if b.rtprop < 20*units.Millisecond || b.rtprop > 21*units.Millisecond {
 				t.Errorf("RTprop is %v", b.rtprop)
@@ -83,7 +83,7 @@ func TestLoss(t *testing.T) {
 	config := Preset("v1")
 	f := d.Start(&config, 1<<40)
 	d.Run(2 * units.Second)
-	d.Measure(f)
+	d.RestartMeasurement(f)
 	d.Run(8 * units.Second)
 	_, used := d.Results()
 	t.Logf("with a buffer of a quarter of a BDP: %.4f of the link, %d drops", used, d.Dropped)
@@ -101,14 +101,14 @@ func TestFilter(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "rounds") {
 			r := units.Rate(rapid.Int64Range(1, 100).Draw(t, "rate"))
 			all = append(all, r)
-			f.add(uint32(len(all)), r)
+			f.addSample(uint32(len(all)), r)
 			largest, known := units.Rate(0), false
 			for _, x := range all[max(0, len(all)-11):] {
 				largest = max(largest, x)
-				known = known || x == f.max()
+				known = known || x == f.maxRate()
 			}
-			if !known || f.max() > largest || f.max() < all[len(all)-1] {
-				t.Fatalf("the largest of %v is %d", all, f.max())
+			if !known || f.maxRate() > largest || f.maxRate() < all[len(all)-1] {
+				t.Fatalf("the largest of %v is %d", all, f.maxRate())
 			}
 		}
 	})
@@ -125,11 +125,11 @@ func TestBounds(t *testing.T) {
 			now += units.Time(rapid.Int64Range(0, int64(units.Second)).Draw(t, "later"))
 			switch rapid.IntRange(0, 9).Draw(t, "input") {
 			case 0:
-				b.Lost(now, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+				b.OnLoss(now, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
 			case 1:
-				b.Undo(now)
+				b.UndoReduction(now)
 			case 2:
-				b.Active(now, rapid.Bool().Draw(t, "active"))
+				b.SetActive(now, rapid.Bool().Draw(t, "active"))
 			default:
 				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
 				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
@@ -140,7 +140,7 @@ func TestBounds(t *testing.T) {
 				a.Delivery.Total = a.Acked
 				a.Delivery.Interval = units.Time(rapid.Int64Range(0, int64(units.Second)).Draw(t, "interval"))
 				a.Delivery.Limited = rapid.Bool().Draw(t, "limited")
-				b.Acked(now, &a)
+				b.OnAck(now, &a)
 			}
 			if b.Window() < 1000 || b.Rate() < 0 || b.Rate() > units.Gbps {
 				t.Fatalf("window %d, rate %v", b.Window(), b.Rate())
@@ -149,7 +149,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-func TestPresets(t *testing.T) { cctest.Presets(t, "bbr", units.Mbps, 400*units.Gbps) }
+func TestPresets(t *testing.T) { cctest.CheckPresets(t, "bbr", units.Mbps, 400*units.Gbps) }
 
 // TestSize: a flow's control is small.
 func TestSize(t *testing.T) {

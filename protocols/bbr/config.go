@@ -42,19 +42,19 @@ const (
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
+	check.CheckNumber("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	gain := func(key string, v float64) {
 		if !(v > 1 && v <= maxGain) {
-			check.Bad(key, v, "a number above 1, up to %d", maxGain)
+			check.AddRange(key, v, "a number above 1, up to %d", maxGain)
 		}
 	}
 	gain("high_gain", c.HighGain)
 	gain("cwnd_gain", c.CwndGain)
-	check.Share("margin", c.Margin, 0, 0.5)
-	check.Number("btlbw_rounds", c.BtlBwRounds, 1, maxRounds)
-	check.Time("rtprop_filter", c.RTpropFilter, units.Picosecond)
-	check.Time("probe_rtt", c.ProbeRTT, units.Picosecond)
-	check.Time("send_quantum", c.SendQuantum, 0)
+	check.CheckShare("margin", c.Margin, 0, 0.5)
+	check.CheckNumber("btlbw_rounds", c.BtlBwRounds, 1, maxRounds)
+	check.CheckTime("rtprop_filter", c.RTpropFilter, units.Picosecond)
+	check.CheckTime("probe_rtt", c.ProbeRTT, units.Picosecond)
+	check.CheckTime("send_quantum", c.SendQuantum, 0)
 	return check.Err()
 }
 

@@ -15,10 +15,10 @@ type sample struct {
 	rate  units.Rate
 }
 
-func (f *maxFilter) max() units.Rate { return f.best[0].rate }
+func (f *maxFilter) maxRate() units.Rate { return f.best[0].rate }
 
-// add records a sample of a round.
-func (f *maxFilter) add(round uint32, r units.Rate) {
+// addSample records a sample of a round.
+func (f *maxFilter) addSample(round uint32, r units.Rate) {
 	s := sample{round, r}
 	b := &f.best
 	if r >= b[0].rate || round-b[2].round > f.rounds {

@@ -37,12 +37,12 @@ func TestAggregation(t *testing.T) {
 		{26 * ms, 1000, true, 1500},  // the tenth: the 4000 are gone
 		{26 * ms, 9_999, true, 5000}, // no more than the window
 	} {
-		x.add(step.at, step.newly, bw, 5000, 1000, step.round)
-		if got := x.window(bw); got != step.want {
+		x.addAcked(step.at, step.newly, bw, 5000, 1000, step.round)
+		if got := x.extraWindow(bw); got != step.want {
 			t.Errorf("step %d: %d, want %d", i, got, step.want)
 		}
 	}
-	if got := x.window(80 * units.Kbps); got != 1000 {
+	if got := x.extraWindow(80 * units.Kbps); got != 1000 {
 		t.Errorf("at 80 kb/s the window grows by %d, want 1000: what the rate carries in 100 ms", got)
 	}
 }
@@ -58,7 +58,7 @@ func TestLongTerm(t *testing.T) {
 	play := func(x *longTerm, steps ...step) (over bool) {
 		for _, s := range steps {
 			x.lost += s.lost
-			over = x.add(s.at, s.delivered, s.lost, s.round, s.limited, true)
+			over = x.addAcked(s.at, s.delivered, s.lost, s.round, s.limited, true)
 		}
 		return over
 	}
@@ -117,8 +117,8 @@ func made(t *testing.T, c *Config) *Control {
 	}
 	b := New(c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100, Rand: rand.New(rand.NewPCG(1, 2))})
 	b.state, b.filled, b.phase, b.rtprop, b.cwnd = probeBW, true, 3, 10*ms, 100_000
-	b.btlbw.add(1, 80*units.Mbps)
-	b.pace()
+	b.btlbw.addSample(1, 80*units.Mbps)
+	b.setPacingRate()
 	return b
 }
 
@@ -127,26 +127,26 @@ func made(t *testing.T, c *Config) *Control {
 func TestBurst(t *testing.T) {
 	c := Preset("v1")
 	b := made(t, &c)
-	if got := b.Burst(); got != 9000 {
+	if got := b.BurstSize(); got != 9000 {
 		t.Errorf("a burst is %d, want 9000", got)
 	}
-	if got := b.inflight(b.btlbw.max(), 1); got != 128_000 { // 100 + 27, and one to be even
+	if got := b.targetInflight(b.btlbw.maxRate(), 1); got != 128_000 { // 100 + 27, and one to be even
 		t.Errorf("a BDP and bursts are %d, want 128000", got)
 	}
-	if b.phase = 0; b.inflight(b.btlbw.max(), 1.25) != 154_000 { // 125 + 27, and two
-		t.Errorf("while it probes a BDP is %d, want 154000", b.inflight(b.btlbw.max(), 1.25))
+	if b.phase = 0; b.targetInflight(b.btlbw.maxRate(), 1.25) != 154_000 { // 125 + 27, and two
+		t.Errorf("while it probes a BDP is %d, want 154000", b.targetInflight(b.btlbw.maxRate(), 1.25))
 	}
 	for _, x := range []struct {
 		rate units.Rate // on the wire
 		want units.Bytes
 	}{{units.Gbps, 65_000}, {16 * units.Mbps, 2000}, {1_321 * units.Kbps, 2000}, {1_319 * units.Kbps, 1000}} {
-		if b.rate = x.rate; b.Burst() != x.want {
-			t.Errorf("at %v a burst is %d, want %d", x.rate, b.Burst(), x.want)
+		if b.rate = x.rate; b.BurstSize() != x.want {
+			t.Errorf("at %v a burst is %d, want %d", x.rate, b.BurstSize(), x.want)
 		}
 	}
 	c.SendQuantum = 0
-	if b = made(t, &c); b.Burst() != 0 || b.inflight(b.btlbw.max(), 1) != 104_000 { // 100 + 3, and one to be even
-		t.Errorf("without bursts they are %d, and a BDP %d", b.Burst(), b.inflight(b.btlbw.max(), 1))
+	if b = made(t, &c); b.BurstSize() != 0 || b.targetInflight(b.btlbw.maxRate(), 1) != 104_000 { // 100 + 3, and one to be even
+		t.Errorf("without bursts they are %d, and a BDP %d", b.BurstSize(), b.targetInflight(b.btlbw.maxRate(), 1))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestInNetwork(t *testing.T) {
 
 // ack acknowledges newly more bytes, of packets that left when prior was delivered, at 80 Mb/s.
 func ack(b *Control, now units.Time, newly, prior, flight units.Bytes) {
-	b.Acked(now, &cc.Ack{
+	b.OnAck(now, &cc.Ack{
 		Acked: b.total + newly, Sent: b.total + newly + flight, Newly: newly, InFlight: flight, RTT: 11 * ms,
 		Delivery: cc.Delivery{Total: b.total + newly, Prior: prior, Interval: units.Rate(80 * units.Mbps).TimeOf(b.total + newly - prior)},
 	})
@@ -193,17 +193,17 @@ func TestConservation(t *testing.T) {
 		}
 	}
 	b.rtpropAt, b.cycleAt = 10*ms, 10*ms
-	b.Lost(11*ms, cc.Loss{Payload: 3000})
+	b.OnLoss(11*ms, cc.Loss{Payload: 3000})
 	ack(b, 11*ms, 2000, 800_000, 120_000) // 902000 delivered: the round ends with what left then
 	window("at the loss what flies and arrives", 122_000)
 	ack(b, 12*ms, 2000, 802_000, 119_000)
 	window("nothing more", 122_000)
-	b.Lost(13*ms, cc.Loss{Payload: 1000})
+	b.OnLoss(13*ms, cc.Loss{Payload: 1000})
 	ack(b, 13*ms, 2000, 804_000, 117_000)
 	window("a further loss", 121_000)
 	ack(b, 14*ms, 2000, 902_000, 115_000)
 	window("the second round", 123_000)
-	b.Lost(15*ms, cc.Loss{Payload: 5000, Again: true})
+	b.OnLoss(15*ms, cc.Loss{Payload: 5000, Again: true})
 	ack(b, 15*ms, 2000, 903_000, 110_000)
 	window("the next recovery", 120_000)
 	if b.held || !b.recovering {
@@ -227,7 +227,7 @@ func TestProbeRTTIsLimited(t *testing.T) {
 		prior units.Bytes
 		want  bool
 	}{{1_000_999, false}, {1_001_000, true}, {1_005_000, true}, {1_005_001, false}} {
-		if got := b.limited(&cc.Delivery{Prior: x.prior}); got != x.want {
+		if got := b.isAppLimited(&cc.Delivery{Prior: x.prior}); got != x.want {
 			t.Errorf("a packet that left at %d: limited %v", x.prior, got)
 		}
 	}
@@ -237,7 +237,7 @@ func TestProbeRTTIsLimited(t *testing.T) {
 func TestHandshake(t *testing.T) {
 	c := Preset("v1")
 	b := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100, Rand: rand.New(rand.NewPCG(1, 2))})
-	b.Acked(30*ms, &cc.Ack{Acked: 1000, Sent: 10_000, Newly: 1000, InFlight: 9000, RTT: 11 * ms, Delivery: cc.Delivery{Total: 1000, MinRTT: 10 * ms}})
+	b.OnAck(30*ms, &cc.Ack{Acked: 1000, Sent: 10_000, Newly: 1000, InFlight: 9000, RTT: 11 * ms, Delivery: cc.Delivery{Total: 1000, MinRTT: 10 * ms}})
 	if b.rtprop != 10*ms {
 		t.Errorf("RTprop is %v, want 10ms", b.rtprop)
 	}

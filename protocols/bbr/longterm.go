@@ -27,18 +27,18 @@ const (
 	rateDiff       = 4 * units.Kbps
 )
 
-// begin begins an interval.
-func (x *longTerm) begin(now units.Time, delivered units.Bytes) {
+// beginInterval begins an interval.
+func (x *longTerm) beginInterval(now units.Time, delivered units.Bytes) {
 	x.at, x.delivered, x.lostUntil, x.rounds = now, delivered, x.lost, 0
 }
 
-// reset restarts the sampling at the next loss.
-func (x *longTerm) reset() { x.use, x.sampling, x.rate, x.rounds = false, false, 0, 0 }
+// restartSampling restarts the sampling at the next loss.
+func (x *longTerm) restartSampling() { x.use, x.sampling, x.rate, x.rounds = false, false, 0, 0 }
 
-// add handles an acknowledgement. delivered is the total delivered so far, lost what was lost
+// addAcked handles an acknowledgement. delivered is the total delivered so far, lost what was lost
 // since the previous acknowledgement. round means that it begins a round, limited that the
 // sender had nothing more to send. add reports whether to stop keeping to a policer's rate.
-func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limited, probing bool) (over bool) {
+func (x *longTerm) addAcked(now units.Time, delivered, lost units.Bytes, round, limited, probing bool) (over bool) {
 	if x.use {
 		if probing && round {
 			x.rounds++
@@ -46,7 +46,7 @@ func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limit
 		if x.rounds < keptRounds {
 			return false
 		}
-		x.reset()
+		x.restartSampling()
 		return true
 	}
 	if !x.sampling {
@@ -54,10 +54,10 @@ func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limit
 			return false // a policer still has tokens
 		}
 		x.sampling = true
-		x.begin(now, delivered)
+		x.beginInterval(now, delivered)
 	}
 	if limited {
-		x.reset()
+		x.restartSampling()
 		return false
 	}
 	if round {
@@ -66,15 +66,15 @@ func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limit
 	switch {
 	case x.rounds < intervalRounds:
 	case x.rounds > maxInterval:
-		x.reset()
+		x.restartSampling()
 	case lost > 0: // the tokens are used up
-		x.interval(now, delivered)
+		x.checkInterval(now, delivered)
 	}
 	return false
 }
 
-// interval checks an interval that may end here.
-func (x *longTerm) interval(now units.Time, total units.Bytes) {
+// checkInterval checks an interval that may end here.
+func (x *longTerm) checkInterval(now units.Time, total units.Bytes) {
 	delivered, took := total-x.delivered, now-x.at
 	if delivered == 0 || float64(x.lost-x.lostUntil) < lossShare*float64(delivered) || took < units.Millisecond {
 		return
@@ -89,5 +89,5 @@ func (x *longTerm) interval(now units.Time, total units.Bytes) {
 		return
 	}
 	x.rate = rate
-	x.begin(now, total)
+	x.beginInterval(now, total)
 }

@@ -12,38 +12,38 @@ import (
 
 // Control decides how fast one flow may send.
 //
-// Inputs come in time order. While the flow has something to send, the caller calls Tick at the
-// instant that Timer returns, before any other input of that instant. While the flow is idle,
-// the caller may delay Tick until just before the next input, or before it calls Rate and
+// Inputs come in time order. While the flow has something to send, the caller calls OnTimer at the
+// instant that NextTimer returns, before any other input of that instant. While the flow is idle,
+// the caller may delay OnTimer until just before the next input, or before it calls Rate and
 // Window; Tick then does everything that has become due, as if it had been called each time. So
-// idle flows cost nothing, unless Traits.WakeIdle wakes them too. The results of Timer, Rate
+// idle flows cost nothing, unless Traits.WakeIdle wakes them too. The results of NextTimer, Rate
 // and Window hold until the next input; callers call them again after each.
 //
 // Pointers and slices in an input are valid only during the call.
 type Control interface {
-	// Sent is called when a packet of the flow begins to leave, as n bytes on
+	// OnPacketSent is called when a packet of the flow begins to leave, as n bytes on
 	// the wire; retransmitted packets count.
-	Sent(now units.Time, n units.Bytes)
-	// Acked is called for each acknowledgement.
-	Acked(now units.Time, a *Ack)
-	// Lost is called for packets that are considered lost and will be retransmitted.
-	Lost(now units.Time, l Loss)
-	// CNP is called for a RoCEv2 congestion notification packet (InfiniBand
+	OnPacketSent(now units.Time, n units.Bytes)
+	// OnAck is called for each acknowledgement.
+	OnAck(now units.Time, a *Ack)
+	// OnLoss is called for packets that are considered lost and will be retransmitted.
+	OnLoss(now units.Time, l Loss)
+	// OnCNP is called for a RoCEv2 congestion notification packet (InfiniBand
 	// Architecture Specification, Annex A17).
-	CNP(now units.Time)
-	// Message is called for a message of the protocol that the control's Method names,
+	OnCNP(now units.Time)
+	// OnMessage is called for a message of the protocol that the control's Method names,
 	// from a switch or from the far end.
-	Message(now units.Time, m Feedback)
-	// Active reports that the flow again has something to send or to wait for, or (false) that
+	OnMessage(now units.Time, m Feedback)
+	// SetActive reports that the flow again has something to send or to wait for, or (false) that
 	// all its data is sent and, with a reliable service, acknowledged. A flow begins inactive.
-	Active(now units.Time, active bool)
-	// Line reports that the sender's port now runs at r, which is above 0.
-	Line(now units.Time, r units.Rate)
-	// Tick does what is due by now. A call before Timer does nothing.
-	Tick(now units.Time)
+	SetActive(now units.Time, active bool)
+	// SetLineRate reports that the sender's port now runs at r, which is above 0.
+	SetLineRate(now units.Time, r units.Rate)
+	// OnTimer does what is due by now. A call before NextTimer does nothing.
+	OnTimer(now units.Time)
 
-	// Timer returns the time at which Tick is due, or units.Never.
-	Timer() units.Time
+	// NextTimer returns the time at which OnTimer is due, or units.Never.
+	NextTimer() units.Time
 	// Rate returns the highest rate at which the flow may send, in bits per second on the wire;
 	// 0 means that the control sets no limit.
 	Rate() units.Rate
@@ -52,24 +52,24 @@ type Control interface {
 	// retransmissions are not held up: a window slows a flow down but never stops it.
 	Window() units.Bytes
 
-	// Gauges appends the values of the gauges that the control's Method describes, in that
+	// AppendGauges appends the values of the gauges that the control's Method describes, in that
 	// order, as of now, which is not before the last input. It does not change the control.
-	Gauges(now units.Time, values []float64) []float64
+	AppendGauges(now units.Time, values []float64) []float64
 }
 
 // Undoer is a control that can undo a reduction, for a sender that finds that nothing was lost
 // after all.
 type Undoer interface {
-	// Undo reverts the reductions by Lost since the flow was last without loss.
-	Undo(now units.Time)
+	// UndoReduction reverts the reductions by OnLoss since the flow was last without loss.
+	UndoReduction(now units.Time)
 }
 
 // Burster is a control that paces bursts of several packets, as a sender with segmentation
 // offload does.
 type Burster interface {
-	// Burst returns the most payload that may currently leave back to back. The gap that the
+	// BurstSize returns the most payload that may currently leave back to back. The gap that the
 	// rate requires follows the whole burst. One packet may always leave.
-	Burst() units.Bytes
+	BurstSize() units.Bytes
 }
 
 // Flow describes the flow that a control is made for.
@@ -99,7 +99,7 @@ type Path struct {
 }
 
 // BDP returns the bandwidth-delay product: what the bottleneck carries in an RTT.
-func (p Path) BDP() units.Bytes { return p.Bottleneck.Per(p.RTT) }
+func (p Path) BDP() units.Bytes { return p.Bottleneck.BytesIn(p.RTT) }
 
 // Ack is the content of an acknowledgement.
 type Ack struct {

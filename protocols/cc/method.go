@@ -21,9 +21,9 @@ type Method struct {
 	// Preset returns the parameters of a preset for a port at line rate line, which is above 0.
 	// The name is one of Presets.
 	Preset func(name string, line units.Rate) Settings
-	// Gauges describes the values of Control.Gauges.
+	// Gauges describes the values of Control.AppendGauges.
 	Gauges []gauge.Gauge
-	// Feedback is the protocol of the messages that its controls receive (Control.Message); nil
+	// Feedback is the protocol of the messages that its controls receive (Control.OnMessage); nil
 	// if there is none. Their bodies implement Feedback.
 	Feedback *packet.MessageProtocol
 }
@@ -32,9 +32,9 @@ type Method struct {
 // control.
 type Feedback interface {
 	packet.Body
-	// About returns the flow as the sender of the message saw it: from the flow's sender to its
+	// FlowKey returns the flow as the sender of the message saw it: from the flow's sender to its
 	// receiver.
-	About() packet.FlowKey
+	FlowKey() packet.FlowKey
 }
 
 // Settings are the parameters of a rate control: a pointer to a struct whose fields have yaml,
@@ -76,7 +76,7 @@ type Traits struct {
 	Burst units.Bytes
 	// MessageDSCP is the DSCP of the messages that a MessageSender sends, 0 to 63.
 	MessageDSCP uint8
-	// WakeIdle means that Tick is called at the instant that Timer returns even while the flow
+	// WakeIdle means that OnTimer is called at the instant that NextTimer returns even while the flow
 	// has nothing to send.
 	WakeIdle bool
 	// NeedsPath means that the control looks at Flow.Path, which is zero otherwise.
@@ -119,8 +119,8 @@ type Notification struct {
 	next units.Time // earliest time of the next CNP; 0 means at once
 }
 
-// Packet reports whether to send a CNP for a packet that arrives at now, with or without CE.
-func (n *Notification) Packet(now units.Time, ce bool, gap units.Time) bool {
+// NeedsCNP reports whether to send a CNP for a packet that arrives at now, with or without CE.
+func (n *Notification) NeedsCNP(now units.Time, ce bool, gap units.Time) bool {
 	if !ce || now < n.next {
 		return false
 	}

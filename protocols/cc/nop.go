@@ -8,32 +8,32 @@ type NopControl struct{}
 
 var _ Control = NopControl{}
 
-// Sent does nothing.
-func (NopControl) Sent(units.Time, units.Bytes) {}
+// OnPacketSent does nothing.
+func (NopControl) OnPacketSent(units.Time, units.Bytes) {}
 
-// Acked does nothing.
-func (NopControl) Acked(units.Time, *Ack) {}
+// OnAck does nothing.
+func (NopControl) OnAck(units.Time, *Ack) {}
 
-// Lost does nothing.
-func (NopControl) Lost(units.Time, Loss) {}
+// OnLoss does nothing.
+func (NopControl) OnLoss(units.Time, Loss) {}
 
-// CNP does nothing.
-func (NopControl) CNP(units.Time) {}
+// OnCNP does nothing.
+func (NopControl) OnCNP(units.Time) {}
 
-// Message does nothing.
-func (NopControl) Message(units.Time, Feedback) {}
+// OnMessage does nothing.
+func (NopControl) OnMessage(units.Time, Feedback) {}
 
-// Active does nothing.
-func (NopControl) Active(units.Time, bool) {}
+// SetActive does nothing.
+func (NopControl) SetActive(units.Time, bool) {}
 
-// Line does nothing.
-func (NopControl) Line(units.Time, units.Rate) {}
+// SetLineRate does nothing.
+func (NopControl) SetLineRate(units.Time, units.Rate) {}
 
-// Tick does nothing.
-func (NopControl) Tick(units.Time) {}
+// OnTimer does nothing.
+func (NopControl) OnTimer(units.Time) {}
 
-// Timer asks for no timer.
-func (NopControl) Timer() units.Time { return units.Never }
+// NextTimer asks for no timer.
+func (NopControl) NextTimer() units.Time { return units.Never }
 
 // Rate sets no limit.
 func (NopControl) Rate() units.Rate { return 0 }
@@ -41,5 +41,5 @@ func (NopControl) Rate() units.Rate { return 0 }
 // Window sets no limit.
 func (NopControl) Window() units.Bytes { return 0 }
 
-// Gauges appends nothing.
-func (NopControl) Gauges(_ units.Time, values []float64) []float64 { return values }
+// AppendGauges appends nothing.
+func (NopControl) AppendGauges(_ units.Time, values []float64) []float64 { return values }

@@ -16,11 +16,11 @@ type probeOf struct {
 	outward bool
 }
 
-// Put adds a packet whose body is a Probe, or makes it replace one that waits. Packets that are
+// PutProbe adds a packet whose body is a Probe, or makes it replace one that waits. Packets that are
 // no longer needed go to the pool.
-func (o *Outbox) Put(l *packet.Pool, p *packet.Packet) {
+func (o *Outbox) PutProbe(l *packet.Pool, p *packet.Packet) {
 	probe := p.Message.Body.(Probe)
-	k := probeOf{probe.About(), probe.Outward()}
+	k := probeOf{probe.FlowKey(), probe.IsOutward()}
 	old := o.waiting[k]
 	if old == nil {
 		if o.waiting == nil {
@@ -30,18 +30,18 @@ func (o *Outbox) Put(l *packet.Pool, p *packet.Packet) {
 		o.list.Push(p)
 		return
 	}
-	if probe.Replace(old.Message.Body.(Probe)) {
+	if probe.ReplacesOlder(old.Message.Body.(Probe)) {
 		old.Message.Body.Set(probe)
 	} else {
 		delete(o.waiting, k)
-		o.remove(old)
+		o.removeProbe(old)
 		l.Free(old)
 	}
 	l.Free(p)
 }
 
-// remove removes a packet from the list.
-func (o *Outbox) remove(p *packet.Packet) {
+// removeProbe removes a packet from the list.
+func (o *Outbox) removeProbe(p *packet.Packet) {
 	var rest packet.List
 	for k := o.list.Pop(); k != nil; k = o.list.Pop() {
 		if k != p {
@@ -51,15 +51,15 @@ func (o *Outbox) remove(p *packet.Packet) {
 	o.list = rest
 }
 
-// First returns the packet that leaves next without removing it, or nil if there is none.
-func (o *Outbox) First() *packet.Packet { return o.list.First() }
+// FirstProbe returns the packet that leaves next without removing it, or nil if there is none.
+func (o *Outbox) FirstProbe() *packet.Packet { return o.list.First() }
 
 // Pop removes and returns the packet that leaves next, or nil if there is none.
 func (o *Outbox) Pop() *packet.Packet {
 	p := o.list.Pop()
 	if p != nil {
 		probe := p.Message.Body.(Probe)
-		delete(o.waiting, probeOf{probe.About(), probe.Outward()})
+		delete(o.waiting, probeOf{probe.FlowKey(), probe.IsOutward()})
 	}
 	return p
 }

@@ -21,11 +21,11 @@ func (e *Episode) BeginAt(a *Ack) { *e = Episode{true, a.Sent + 1} }
 // End ends the episode.
 func (e *Episode) End() { e.on = false }
 
-// On reports whether the episode lasts.
-func (e *Episode) On() bool { return e.on }
+// IsActive reports whether the episode lasts.
+func (e *Episode) IsActive() bool { return e.on }
 
-// Acked handles an acknowledgement, which may end the episode.
-func (e *Episode) Acked(a *Ack) {
+// OnAck handles an acknowledgement, which may end the episode.
+func (e *Episode) OnAck(a *Ack) {
 	switch {
 	case !e.on:
 	case e.until < 0:
@@ -39,9 +39,9 @@ func (e *Episode) Acked(a *Ack) {
 // came. A window that is not used up says nothing about the path, and does not grow (RFC 7661
 // §4, as in Linux). In slow start it counts as used up if more than half of it is used.
 func HeldBack(a *Ack, window, mtu units.Bytes, slowStart bool) bool {
-	flying := a.InFlight + a.Newly
+	inFlight := a.InFlight + a.Newly
 	if slowStart {
-		return window < 2*flying
+		return window < 2*inFlight
 	}
-	return flying+mtu > window
+	return inFlight+mtu > window
 }

@@ -13,18 +13,18 @@ func TestEpisode(t *testing.T) {
 	var e cc.Episode
 	e.Begin()
 	for _, a := range []cc.Ack{{Acked: 1, Sent: 10}, {Acked: 9, Sent: 12}} {
-		if e.Acked(&a); !e.On() {
+		if e.OnAck(&a); !e.IsActive() {
 			t.Fatalf("over at %d", a.Acked)
 		}
 	}
-	if e.Acked(&cc.Ack{Acked: 10, Sent: 20}); e.On() {
+	if e.OnAck(&cc.Ack{Acked: 10, Sent: 20}); e.IsActive() {
 		t.Error("not over at 10")
 	}
 	e.BeginAt(&cc.Ack{Acked: 11, Sent: 20})
-	if e.Acked(&cc.Ack{Acked: 20, Sent: 25}); !e.On() {
+	if e.OnAck(&cc.Ack{Acked: 20, Sent: 25}); !e.IsActive() {
 		t.Error("over at 20")
 	}
-	if e.Acked(&cc.Ack{Acked: 21, Sent: 25}); e.On() {
+	if e.OnAck(&cc.Ack{Acked: 21, Sent: 25}); e.IsActive() {
 		t.Error("not over at 21")
 	}
 }

@@ -52,7 +52,7 @@ func TestCapturesRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := bytes.Repeat([]byte{0xee}, MADLen)
-			Put(again, h.Transaction, m)
+			PutMAD(again, h.Transaction, m)
 			if diff := cmp.Diff(mad, again); diff != "" {
 				t.Errorf("%s: a %v (-was +made):\n%s", name, h.Attribute, diff)
 			}
@@ -71,7 +71,7 @@ func TestCapturesRoundTrip(t *testing.T) {
 			}
 			got = append(got, types[6])
 			buffer := gopacket.NewSerializeBuffer()
-			if err := roce.Serialize(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
+			if err := roce.SerializePacket(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(b, buffer.Bytes()); diff != "" {
@@ -102,7 +102,7 @@ func TestCapturedREQ(t *testing.T) {
 		},
 	}
 	private := IPHeader{Source: netip.AddrPortFrom(client, 41977), Destination: server}
-	private.Put(want.PrivateData[:])
+	private.EncodeTo(want.PrivateData[:])
 	if diff := cmp.Diff(want, m, cmp.Comparer(func(a, b GID) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

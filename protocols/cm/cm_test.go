@@ -57,7 +57,7 @@ func TestLayouts(t *testing.T) {
 		}
 		want = append(want, make([]byte, DataLen-len(want))...)
 		got := bytes.Repeat([]byte{0xff}, DataLen)
-		c.m.Put(got)
+		c.m.EncodeTo(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.m.Attribute(), diff)
 		}
@@ -87,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			mad := make([]byte, MADLen)
 			id := r.Uint64()
-			Put(mad, id, m)
+			PutMAD(mad, id, m)
 			h, again, err := Parse(mad)
 			if err != nil || h != NewHeader(id, a) {
 				t.Fatalf("%+v, %v", h, err)
@@ -113,7 +113,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 			Attribute: Attribute(rapid.Uint16().Draw(t, "attribute")), Modifier: rapid.Uint32().Draw(t, "modifier"),
 		}
 		b := bytes.Repeat([]byte{0xff}, HeaderLen)
-		want.Put(b)
+		want.EncodeTo(b)
 		var got Header
 		if err := got.Decode(b); err != nil || got != want {
 			t.Fatalf("%+v, %v; want %+v", got, err, want)
@@ -123,7 +123,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	good := make([]byte, MADLen)
-	Put(good, 1, &RTU{})
+	PutMAD(good, 1, &RTU{})
 	with := func(at int, v byte) []byte {
 		b := bytes.Clone(good)
 		b[at] = v
@@ -230,7 +230,7 @@ func TestIPHeader(t *testing.T) {
 		{netip.MustParseAddrPort("[::ffff:10.0.0.2]:65535"), netip.MustParseAddr("::ffff:10.0.0.1")},
 	} {
 		b := bytes.Repeat([]byte{0xff}, REQPrivateLen)
-		h.Put(b)
+		h.EncodeTo(b)
 		var got IPHeader
 		if err := got.Decode(b); err != nil || got != h {
 			t.Errorf("%v, %v; want %v", got, err, h)
@@ -281,7 +281,7 @@ func TestCodecsDoNotAllocate(t *testing.T) {
 	for _, a := range attributes {
 		m := NewMessage(a)
 		if n := testing.AllocsPerRun(10, func() {
-			Put(b, 1, m)
+			PutMAD(b, 1, m)
 			if h.Decode(b) != nil || m.Decode(b[HeaderLen:]) != nil {
 				t.Error("refused")
 			}
@@ -310,7 +310,7 @@ func TestLayers(t *testing.T) {
 	}
 	// A datagram of another class is payload.
 	b := make([]byte, MADLen)
-	(&Header{Class: 3, ClassVersion: 2, Method: 1}).Put(b)
+	(&Header{Class: 3, ClassVersion: 2, Method: 1}).EncodeTo(b)
 	p := gopacket.NewPacket(b, LayerTypeMAD, gopacket.Default)
 	if l := p.Layers(); len(l) != 2 || l[1].LayerType() != gopacket.LayerTypePayload {
 		t.Errorf("another class: %v", p)
@@ -333,7 +333,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again := make([]byte, MADLen)
-		Put(again, h.Transaction, m)
+		PutMAD(again, h.Transaction, m)
 		h2, m2, err := Parse(again)
 		if err != nil || h2 != NewHeader(h.Transaction, h.Attribute) {
 			t.Fatalf("%+v again is %+v, %v", h, h2, err)
@@ -350,7 +350,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var x, y IPHeader
 		if x.Decode(private) == nil {
-			x.Put(private)
+			x.EncodeTo(private)
 			if err := y.Decode(private); err != nil || x != y {
 				t.Errorf("%v again is %v, %v", x, y, err)
 			}

@@ -21,7 +21,7 @@ func (*DREQ) Attribute() Attribute { return AttributeDREQ }
 
 // Decode implements Message.
 func (m *DREQ) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (m *DREQ) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *DREQ) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *DREQ) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))
@@ -55,7 +55,7 @@ func (*DREP) Attribute() Attribute { return AttributeDREP }
 
 // Decode implements Message.
 func (m *DREP) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (m *DREP) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *DREP) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *DREP) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))

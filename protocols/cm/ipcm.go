@@ -77,9 +77,9 @@ func (h *IPHeader) Decode(private []byte) error {
 	return nil
 }
 
-// Put writes the header into the first IPHeaderLen bytes of private data. Both
+// EncodeTo writes the header into the first IPHeaderLen bytes of private data. Both
 // addresses must be valid and of one version, or Put panics.
-func (h *IPHeader) Put(private []byte) {
+func (h *IPHeader) EncodeTo(private []byte) {
 	clear(private[:IPHeaderLen])
 	source := h.Source.Addr()
 	binary.BigEndian.PutUint16(private[2:], h.Source.Port())

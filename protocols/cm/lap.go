@@ -29,7 +29,7 @@ func (*LAP) Attribute() Attribute { return AttributeLAP }
 
 // Decode implements Message.
 func (m *LAP) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (m *LAP) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *LAP) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *LAP) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))
@@ -71,7 +71,7 @@ func (m *LAP) Put(b []byte) {
 	copy(b[40:], p.RemoteGID[:])
 	putUint24(b[56:], p.FlowLabel<<4)
 	b[59], b[60], b[61] = p.TrafficClass, p.HopLimit, p.Rate&0x3f
-	b[62] = p.SL<<4 | bit(p.SubnetLocal, 0x08)
+	b[62] = p.SL<<4 | bitIf(p.SubnetLocal, 0x08)
 	b[63] = byte(p.ACKTimeout) << 3
 	copy(b[64:], m.PrivateData[:])
 }
@@ -126,7 +126,7 @@ func (*APR) Attribute() Attribute { return AttributeAPR }
 
 // Decode implements Message. An InfoLen beyond APRInfoLen is left as it came.
 func (m *APR) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func (m *APR) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *APR) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *APR) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))

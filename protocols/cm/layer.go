@@ -11,17 +11,17 @@ import (
 // to queue pair 1 are decoded as a MAD and a message instead of a payload.
 var (
 	LayerTypeMAD     = gopacket.RegisterLayerType(firstLayer, gopacket.LayerTypeMetadata{Name: "MAD", Decoder: gopacket.DecodeFunc(decodeMAD)})
-	LayerTypeREQ     = register[REQ](AttributeREQ)
-	LayerTypeMRA     = register[MRA](AttributeMRA)
-	LayerTypeREJ     = register[REJ](AttributeREJ)
-	LayerTypeREP     = register[REP](AttributeREP)
-	LayerTypeRTU     = register[RTU](AttributeRTU)
-	LayerTypeDREQ    = register[DREQ](AttributeDREQ)
-	LayerTypeDREP    = register[DREP](AttributeDREP)
-	LayerTypeSIDRREQ = register[SIDRREQ](AttributeSIDRREQ)
-	LayerTypeSIDRREP = register[SIDRREP](AttributeSIDRREP)
-	LayerTypeLAP     = register[LAP](AttributeLAP)
-	LayerTypeAPR     = register[APR](AttributeAPR)
+	LayerTypeREQ     = registerLayer[REQ](AttributeREQ)
+	LayerTypeMRA     = registerLayer[MRA](AttributeMRA)
+	LayerTypeREJ     = registerLayer[REJ](AttributeREJ)
+	LayerTypeREP     = registerLayer[REP](AttributeREP)
+	LayerTypeRTU     = registerLayer[RTU](AttributeRTU)
+	LayerTypeDREQ    = registerLayer[DREQ](AttributeDREQ)
+	LayerTypeDREP    = registerLayer[DREP](AttributeDREP)
+	LayerTypeSIDRREQ = registerLayer[SIDRREQ](AttributeSIDRREQ)
+	LayerTypeSIDRREP = registerLayer[SIDRREP](AttributeSIDRREP)
+	LayerTypeLAP     = registerLayer[LAP](AttributeLAP)
+	LayerTypeAPR     = registerLayer[APR](AttributeAPR)
 )
 
 // The layers of the messages.
@@ -49,9 +49,9 @@ func layerType(a Attribute) gopacket.LayerType {
 	return gopacket.LayerType(firstLayer + 1 + int(a-AttributeREQ))
 }
 
-func register[M any, P message[M]](a Attribute) gopacket.LayerType {
+func registerLayer[M any, P message[M]](a Attribute) gopacket.LayerType {
 	decode := gopacket.DecodeFunc(func(data []byte, p gopacket.PacketBuilder) error {
-		return add(&MessageLayer[M, P]{}, data, p)
+		return addLayer(&MessageLayer[M, P]{}, data, p)
 	})
 	return gopacket.RegisterLayerType(int(layerType(a)), gopacket.LayerTypeMetadata{Name: a.String(), Decoder: decode})
 }
@@ -93,7 +93,7 @@ func (l *MADLayer) NextLayerType() gopacket.LayerType {
 func (l *MADLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	to, err := b.PrependBytes(HeaderLen)
 	if err == nil {
-		l.Header.Put(to)
+		l.Header.EncodeTo(to)
 	}
 	return err
 }
@@ -143,14 +143,14 @@ func (l *MessageLayer[M, P]) NextLayerType() gopacket.LayerType {
 func (l *MessageLayer[M, P]) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	to, err := b.PrependBytes(DataLen)
 	if err == nil {
-		P(&l.Message).Put(to)
+		P(&l.Message).EncodeTo(to)
 	}
 	return err
 }
 
-func decodeMAD(data []byte, p gopacket.PacketBuilder) error { return add(&MADLayer{}, data, p) }
+func decodeMAD(data []byte, p gopacket.PacketBuilder) error { return addLayer(&MADLayer{}, data, p) }
 
-func add[L interface {
+func addLayer[L interface {
 	gopacket.DecodingLayer
 	gopacket.Layer
 }](l L, data []byte, p gopacket.PacketBuilder) error {

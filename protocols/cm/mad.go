@@ -112,8 +112,8 @@ func (h *Header) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first HeaderLen bytes of b.
-func (h *Header) Put(b []byte) {
+// EncodeTo writes the header into the first HeaderLen bytes of b.
+func (h *Header) EncodeTo(b []byte) {
 	_ = b[HeaderLen-1]
 	b[0], b[1], b[2], b[3] = BaseVersion, h.Class, h.ClassVersion, h.Method
 	binary.BigEndian.PutUint16(b[4:], h.Status)

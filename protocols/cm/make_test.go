@@ -47,7 +47,7 @@ func made(t testing.TB) (all [][]byte) {
 				if version == 6 {
 					h = IPHeader{Source: netip.MustParseAddrPort("[fd00::2]:41977"), Destination: netip.MustParseAddr("fd00::1")}
 				}
-				h.Put(q.PrivateData[:])
+				h.EncodeTo(q.PrivateData[:])
 				q.Primary.LocalGID, q.Primary.RemoteGID = GIDOf(h.Source.Addr()), GIDOf(h.Destination)
 				m = q
 			}
@@ -59,7 +59,7 @@ func made(t testing.TB) (all [][]byte) {
 
 func frame(t testing.TB, r *rand.Rand, version int, m Message) []byte {
 	datagram := make([]byte, MADLen)
-	Put(datagram, r.Uint64(), m)
+	PutMAD(datagram, r.Uint64(), m)
 	var ip gopacket.SerializableLayer = &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
 	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
 	if version == 6 {
@@ -67,9 +67,9 @@ func frame(t testing.TB, r *rand.Rand, version int, m Message) []byte {
 		eth.EthernetType = layers.EthernetTypeIPv6
 	}
 	b := gopacket.NewSerializeBuffer()
-	if err := roce.Serialize(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+	if err := roce.SerializePacket(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
 		eth, ip, &layers.UDP{SrcPort: 55410, DstPort: roce.Port},
-		&roce.BTHLayer{BTH: roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: roce.ManagementQP}},
+		&roce.BTHLayer{BTH: roce.BTH{Opcode: roce.UD.WithOperation(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: roce.ManagementQP}},
 		&roce.DETHLayer{Header: roce.DETH{QKey: roce.ManagementQKey, SourceQP: roce.ManagementQP}},
 		&roce.PayloadLayer{Data: datagram}, &roce.ICRCLayer{},
 	); err != nil {

@@ -10,8 +10,8 @@ type Message interface {
 	// Decode reads the DataLen bytes after the datagram's header. It returns
 	// ErrShort if b is shorter.
 	Decode(b []byte) error
-	// Put writes DataLen bytes.
-	Put(b []byte)
+	// EncodeTo writes DataLen bytes.
+	EncodeTo(b []byte)
 }
 
 // NewMessage returns an empty message, or nil if no message has that attribute.
@@ -61,20 +61,20 @@ func Parse(mad []byte) (h Header, m Message, err error) {
 	return h, m, m.Decode(mad[HeaderLen:])
 }
 
-// Put writes the datagram that carries m, MADLen bytes.
-func Put(b []byte, transaction uint64, m Message) {
+// PutMAD writes the datagram that carries m, MADLen bytes.
+func PutMAD(b []byte, transaction uint64, m Message) {
 	_ = b[MADLen-1]
 	h := NewHeader(transaction, m.Attribute())
-	h.Put(b)
-	m.Put(b[HeaderLen:])
+	h.EncodeTo(b)
+	m.EncodeTo(b[HeaderLen:])
 }
 
 // CommID is the number that one side gives to a connection, unique on its
 // machine.
 type CommID uint32
 
-// data returns the message's part of b, or ErrShort.
-func data(b []byte) ([]byte, error) {
+// messageBytes returns the message's part of b, or ErrShort.
+func messageBytes(b []byte) ([]byte, error) {
 	if len(b) < DataLen {
 		return nil, ErrShort
 	}
@@ -85,7 +85,7 @@ func uint24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint3
 
 func putUint24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }
 
-func bit(set bool, mask byte) byte {
+func bitIf(set bool, mask byte) byte {
 	if set {
 		return mask
 	}

@@ -31,7 +31,7 @@ func (*MRA) Attribute() Attribute { return AttributeMRA }
 
 // Decode implements Message.
 func (m *MRA) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (m *MRA) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *MRA) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *MRA) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))

@@ -41,7 +41,7 @@ const pathLen = 44
 
 // tshark 4.0 reads flow label and rate differently, with six reserved bits
 // between them instead of four and two.
-func (p *Path) decode(b []byte) {
+func (p *Path) decodePath(b []byte) {
 	_ = b[pathLen-1]
 	*p = Path{
 		LocalLID:     binary.BigEndian.Uint16(b),
@@ -58,7 +58,7 @@ func (p *Path) decode(b []byte) {
 	}
 }
 
-func (p *Path) put(b []byte) {
+func (p *Path) putPath(b []byte) {
 	_ = b[pathLen-1]
 	binary.BigEndian.PutUint16(b, p.LocalLID)
 	binary.BigEndian.PutUint16(b[2:], p.RemoteLID)
@@ -67,7 +67,7 @@ func (p *Path) put(b []byte) {
 	putUint24(b[36:], p.FlowLabel<<4)
 	b[39] = p.Rate & 0x3f
 	b[40], b[41] = p.TrafficClass, p.HopLimit
-	b[42] = p.SL<<4 | bit(p.SubnetLocal, 0x08)
+	b[42] = p.SL<<4 | bitIf(p.SubnetLocal, 0x08)
 	b[43] = byte(p.ACKTimeout) << 3
 }
 
@@ -84,12 +84,12 @@ const (
 	MTU4096
 )
 
-// Valid reports whether the code is one of the five.
-func (m MTU) Valid() bool { return m >= MTU256 && m <= MTU4096 }
+// IsValid reports whether the code is one of the five.
+func (m MTU) IsValid() bool { return m >= MTU256 && m <= MTU4096 }
 
 // Bytes returns the size, or 0 if the code is not valid.
 func (m MTU) Bytes() units.Bytes {
-	if !m.Valid() {
+	if !m.IsValid() {
 		return 0
 	}
 	return 128 << m
@@ -108,7 +108,7 @@ func MTUOf(n units.Bytes) MTU {
 
 // String returns the size in bytes.
 func (m MTU) String() string {
-	if !m.Valid() {
+	if !m.IsValid() {
 		return fmt.Sprintf("MTU code %d", uint8(m))
 	}
 	return fmt.Sprint(int64(m.Bytes()))

@@ -24,7 +24,7 @@ func (*REJ) Attribute() Attribute { return AttributeREJ }
 
 // Decode implements Message. An InfoLen beyond REJInfoLen is left as it came.
 func (m *REJ) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (m *REJ) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *REJ) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *REJ) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))

@@ -39,7 +39,7 @@ func (*REP) Attribute() Attribute { return AttributeREP }
 
 // Decode implements Message.
 func (m *REP) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (m *REP) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *REP) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *REP) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))
@@ -73,8 +73,8 @@ func (m *REP) Put(b []byte) {
 	putUint24(b[16:], m.LocalEECN)
 	putUint24(b[20:], m.StartPSN)
 	b[24], b[25] = m.ResponderResources, m.InitiatorDepth
-	b[26] = byte(m.ACKDelay)<<3 | byte(m.Failover)&3<<1 | bit(m.FlowControl, 1)
-	b[27] = m.RNRRetryCount<<5 | bit(m.SRQ, 0x10)
+	b[26] = byte(m.ACKDelay)<<3 | byte(m.Failover)&3<<1 | bitIf(m.FlowControl, 1)
+	b[27] = m.RNRRetryCount<<5 | bitIf(m.SRQ, 0x10)
 	binary.BigEndian.PutUint64(b[28:], m.CAGUID)
 	copy(b[36:], m.PrivateData[:])
 }

@@ -56,7 +56,7 @@ func (*REQ) Attribute() Attribute { return AttributeREQ }
 
 // Decode implements Message.
 func (m *REQ) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (m *REQ) Decode(b []byte) error {
 		ExtendedTransport:  b[51] & 7,
 		PrivateData:        [REQPrivateLen]byte(b[140:]),
 	}
-	m.Primary.decode(b[52:])
-	m.Alternate.decode(b[96:])
+	m.Primary.decodePath(b[52:])
+	m.Alternate.decodePath(b[96:])
 	return nil
 }
 
-// Put implements Message.
-func (m *REQ) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *REQ) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint64(b[8:], uint64(m.Service))
@@ -102,13 +102,13 @@ func (m *REQ) Put(b []byte) {
 	putUint24(b[36:], m.LocalEECN)
 	b[39] = m.InitiatorDepth
 	putUint24(b[40:], m.RemoteEECN)
-	b[43] = byte(m.RemoteTimeout)<<3 | byte(m.Transport)&3<<1 | bit(m.FlowControl, 1)
+	b[43] = byte(m.RemoteTimeout)<<3 | byte(m.Transport)&3<<1 | bitIf(m.FlowControl, 1)
 	putUint24(b[44:], m.StartPSN)
 	b[47] = byte(m.LocalTimeout)<<3 | m.RetryCount&7
 	binary.BigEndian.PutUint16(b[48:], m.PKey)
-	b[50] = byte(m.PathMTU)<<4 | bit(m.RDCExists, 0x08) | m.RNRRetryCount&7
-	b[51] = m.MaxCMRetries<<4 | bit(m.SRQ, 0x08) | m.ExtendedTransport&7
-	m.Primary.put(b[52:])
-	m.Alternate.put(b[96:])
+	b[50] = byte(m.PathMTU)<<4 | bitIf(m.RDCExists, 0x08) | m.RNRRetryCount&7
+	b[51] = m.MaxCMRetries<<4 | bitIf(m.SRQ, 0x08) | m.ExtendedTransport&7
+	m.Primary.putPath(b[52:])
+	m.Alternate.putPath(b[96:])
 	copy(b[140:], m.PrivateData[:])
 }

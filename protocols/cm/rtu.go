@@ -17,7 +17,7 @@ func (*RTU) Attribute() Attribute { return AttributeRTU }
 
 // Decode implements Message.
 func (m *RTU) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ func (m *RTU) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *RTU) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *RTU) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, uint32(m.LocalID))
 	binary.BigEndian.PutUint32(b[4:], uint32(m.RemoteID))

@@ -26,7 +26,7 @@ func (*SIDRREQ) Attribute() Attribute { return AttributeSIDRREQ }
 
 // Decode implements Message.
 func (m *SIDRREQ) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (m *SIDRREQ) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *SIDRREQ) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *SIDRREQ) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, m.RequestID)
 	binary.BigEndian.PutUint16(b[4:], m.PKey)
@@ -89,7 +89,7 @@ func (*SIDRREP) Attribute() Attribute { return AttributeSIDRREP }
 // Decode implements Message. An InfoLen beyond SIDRREPInfoLen is left as it
 // came.
 func (m *SIDRREP) Decode(b []byte) error {
-	b, err := data(b)
+	b, err := messageBytes(b)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (m *SIDRREP) Decode(b []byte) error {
 	return nil
 }
 
-// Put implements Message.
-func (m *SIDRREP) Put(b []byte) {
+// EncodeTo implements Message.
+func (m *SIDRREP) EncodeTo(b []byte) {
 	clear(b[:DataLen])
 	binary.BigEndian.PutUint32(b, m.RequestID)
 	b[4], b[5] = byte(m.Status), m.InfoLen

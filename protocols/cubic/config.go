@@ -43,15 +43,15 @@ const (
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
+	check.CheckNumber("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	if !(c.C > 0 && c.C <= maxC) {
-		check.Bad("c", c.C, "a number above 0, up to %d, such as 0.4", maxC)
+		check.AddRange("c", c.C, "a number above 0, up to %d, such as 0.4", maxC)
 	}
 	if c.Beta <= 0 || c.Beta >= 1 {
-		check.Bad("beta", c.Beta, "a share above 0%% and below 100%%, such as 70%%")
+		check.AddRange("beta", c.Beta, "a share above 0%% and below 100%%, such as 70%%")
 	}
 	if c.InitialGrowth < 0 || c.InitialGrowth > 0.5 {
-		check.Bad("initial_growth", c.InitialGrowth, "a share from 0%% to 50%%, such as 5%%")
+		check.AddRange("initial_growth", c.InitialGrowth, "a share from 0%% to 50%%, such as 5%%")
 	}
 	return check.Err()
 }

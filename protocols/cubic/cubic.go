@@ -72,8 +72,8 @@ func New(c *Config, f cc.Flow) *Control {
 	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited, idle: -1}
 }
 
-// Active stops the time of the window function while the flow has nothing to send.
-func (c *Control) Active(now units.Time, active bool) {
+// SetActive stops the time of the window function while the flow has nothing to send.
+func (c *Control) SetActive(now units.Time, active bool) {
 	switch {
 	case !active:
 		c.idle = now
@@ -83,22 +83,22 @@ func (c *Control) Active(now units.Time, active bool) {
 	}
 }
 
-// Acked handles an acknowledgement.
-func (c *Control) Acked(now units.Time, a *cc.Ack) {
+// OnAck handles an acknowledgement.
+func (c *Control) OnAck(now units.Time, a *cc.Ack) {
 	if a.RTT > 0 && (c.rtt == 0 || a.RTT < c.rtt) {
 		c.rtt = a.RTT
 	}
-	c.episode.Acked(a)
+	c.episode.OnAck(a)
 	slow := c.cwnd < c.ssthresh
 	switch {
-	case c.episode.On():
+	case c.episode.IsActive():
 		return
 	case a.Marked && c.config.ECN:
-		c.reduce()
+		c.reduceWindow()
 		c.episode.BeginAt(a)
 		return
 	}
-	if slow && c.config.HyStart && c.hystart.acked(now, a, c.rtt, c.cwnd, c.mtu) {
+	if slow && c.config.HyStart && c.hystart.onAck(now, a, c.rtt, c.cwnd, c.mtu) {
 		c.ssthresh = c.cwnd
 	}
 	if !cc.HeldBack(a, c.cwnd, c.mtu, slow) {
@@ -112,16 +112,16 @@ func (c *Control) Acked(now units.Time, a *cc.Ack) {
 			return
 		}
 	}
-	c.avoid(now, n)
+	c.avoidCongestion(now, n)
 }
 
-// packets converts a window to packets.
-func (c *Control) packets(n units.Bytes) float64 { return float64(n) / float64(c.mtu) }
+// toPackets converts a window to packets.
+func (c *Control) toPackets(n units.Bytes) float64 { return float64(n) / float64(c.mtu) }
 
-// avoid raises the window in congestion avoidance for n acknowledged bytes (§4.2 to §4.5).
+// avoidCongestion raises the window in congestion avoidance for n acknowledged bytes (§4.2 to §4.5).
 // Products are converted explicitly so that the result is the same on every processor.
-func (c *Control) avoid(now units.Time, n units.Bytes) {
-	cwnd, acked := c.packets(c.cwnd), c.packets(n)
+func (c *Control) avoidCongestion(now units.Time, n units.Bytes) {
+	cwnd, acked := c.toPackets(c.cwnd), c.toPackets(n)
 	if !c.growing {
 		c.growing, c.epoch, c.wEst, c.credit = true, now, cwnd, 0
 		c.probing = c.wMax == 0
@@ -131,7 +131,7 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 			c.k = math.Cbrt((c.wMax - cwnd) / c.config.C)
 		}
 	}
-	target := c.at(now - c.epoch + c.rtt)
+	target := c.windowAt(now - c.epoch + c.rtt)
 	target = min(max(target, cwnd), 1.5*cwnd)
 	more := float64((target-cwnd)/cwnd) * acked
 	if c.probing {
@@ -144,7 +144,7 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 			alpha = 1
 		}
 		c.wEst += float64(alpha * acked / cwnd)
-		if est := c.wEst; c.at(now-c.epoch) < est && est > cwnd {
+		if est := c.wEst; c.windowAt(now-c.epoch) < est && est > cwnd {
 			more = max(more, est-cwnd)
 		}
 	}
@@ -155,16 +155,16 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 	c.cwnd += units.Bytes(whole)
 }
 
-// at returns W_cubic at time t after the epoch's beginning, in packets.
-func (c *Control) at(t units.Time) float64 {
+// windowAt returns W_cubic at time t after the epoch's beginning, in packets.
+func (c *Control) windowAt(t units.Time) float64 {
 	d := t.Seconds() - c.k
 	return float64(float64(float64(c.config.C*d)*d)*d) + c.wMax
 }
 
-// reduce lowers the window for a loss or a mark (§4.6, §4.7).
-func (c *Control) reduce() {
+// reduceWindow lowers the window for a loss or a mark (§4.6, §4.7).
+func (c *Control) reduceWindow() {
 	beta := float64(c.config.Beta)
-	cwnd := c.packets(c.cwnd)
+	cwnd := c.toPackets(c.cwnd)
 	if cwnd < c.wMax && c.config.FastConvergence {
 		c.wMax = float64(cwnd * (1 + beta) / 2)
 	} else {
@@ -174,29 +174,29 @@ func (c *Control) reduce() {
 	c.cwnd, c.growing = c.ssthresh, false
 }
 
-// Lost lowers the window once per flight; after a timeout the flow starts over with one packet
+// OnLoss lowers the window once per flight; after a timeout the flow starts over with one packet
 // and slow start.
-func (c *Control) Lost(_ units.Time, l cc.Loss) {
-	if !c.episode.On() {
+func (c *Control) OnLoss(_ units.Time, l cc.Loss) {
+	if !c.episode.IsActive() {
 		c.before = saved{true, c.cwnd, c.ssthresh, c.wMax}
 	}
 	switch {
 	case l.Timeout:
-		if !c.episode.On() && c.cwnd > c.mtu {
-			c.reduce()
+		if !c.episode.IsActive() && c.cwnd > c.mtu {
+			c.reduceWindow()
 		}
 		// The epoch after this slow start begins at its W_max (§4.8).
 		c.cwnd, c.growing, c.wMax = c.mtu, false, 0
 		c.hystart = hystart{}
 		c.episode.End()
-	case !c.episode.On() || l.Again:
-		c.reduce()
+	case !c.episode.IsActive() || l.Again:
+		c.reduceWindow()
 		c.episode.Begin()
 	}
 }
 
-// Undo reverts the last reduction (§4.9).
-func (c *Control) Undo(units.Time) {
+// UndoReduction reverts the last reduction (§4.9).
+func (c *Control) UndoReduction(units.Time) {
 	if b := &c.before; b.some {
 		c.cwnd, c.ssthresh, c.wMax = max(c.cwnd, b.cwnd), max(c.ssthresh, b.ssthresh), b.wMax
 	}
@@ -207,11 +207,11 @@ func (c *Control) Undo(units.Time) {
 // Window returns the congestion window.
 func (c *Control) Window() units.Bytes { return c.cwnd }
 
-// Gauges implements cc.Control.
-func (c *Control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (c *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	ssthresh, wMax, wEst, k := gauge.None, gauge.None, gauge.None, gauge.None
 	if c.ssthresh < unlimited {
-		ssthresh = gauge.Size(c.ssthresh)
+		ssthresh = gauge.SizeValue(c.ssthresh)
 	}
 	if c.wMax > 0 {
 		wMax = c.wMax * float64(c.mtu)
@@ -219,5 +219,5 @@ func (c *Control) Gauges(_ units.Time, values []float64) []float64 {
 	if c.growing {
 		wEst, k = c.wEst*float64(c.mtu), c.k
 	}
-	return append(values, gauge.Size(c.cwnd), ssthresh, wMax, wEst, k)
+	return append(values, gauge.SizeValue(c.cwnd), ssthresh, wMax, wEst, k)
 }

@@ -34,7 +34,7 @@ func TestShares(t *testing.T) {
 			flows = append(flows, d.Start(&config, 1<<40))
 		}
 		d.Run(8 * units.Second)
-		d.Measure(flows...)
+		d.RestartMeasurement(flows...)
 		d.Run(28 * units.Second)
 		queue, used := d.Results()
 		jain := tcptest.Jain(flows...)
@@ -54,9 +54,9 @@ func TestHyStart(t *testing.T) {
 		config := Preset(preset)
 		f := d.Start(&config, 1<<40)
 		d.Run(2 * units.Second)
-		t.Logf("%s: %d drops, %v received", preset, d.Dropped, f.Receiver.Received())
-		if f.Receiver.Received() < 15*units.MB {
-			t.Errorf("%s: only %v came in 2s", preset, f.Receiver.Received())
+		t.Logf("%s: %d drops, %v received", preset, d.Dropped, f.Receiver.ReceivedBytes())
+		if f.Receiver.ReceivedBytes() < 15*units.MB {
+			t.Errorf("%s: only %v came in 2s", preset, f.Receiver.ReceivedBytes())
 		}
 		return d.Dropped
 	}
@@ -98,30 +98,30 @@ func TestInitialGrowth(t *testing.T) {
 		var a cc.Ack
 		now := units.Time(0)
 		grown := func() float64 {
-			before := f.packets(f.cwnd)
+			before := f.toPackets(f.cwnd)
 			for k := f.cwnd / mtu; k > 0; k-- {
 				now += rtt / units.Time(f.cwnd/mtu)
 				a.Acked += mtu
 				a.Sent, a.Newly, a.InFlight, a.RTT = a.Acked+f.cwnd, mtu, f.cwnd, rtt
-				f.Acked(now, &a)
+				f.OnAck(now, &a)
 			}
-			return f.packets(f.cwnd)/before - 1
+			return f.toPackets(f.cwnd)/before - 1
 		}
 		want := float64(c.InitialGrowth)
 		if got := grown(); math.Abs(got-want) > 0.002 {
 			t.Errorf("%s: at first the window grows by %.4f of it, not %.4f", preset, got, want)
 		}
-		f.Lost(now, cc.Loss{Payload: mtu})
+		f.OnLoss(now, cc.Loss{Payload: mtu})
 		f.episode.End()
 		// Of 105 packets 30% are regained in K, which is 4.3 s; most of it in the first round trips.
 		if got := grown(); got < 0.001 || got > 0.01 {
 			t.Errorf("%s: after a loss the window grows by %.4f of it", preset, got)
 		}
-		f.Lost(now, cc.Loss{Payload: mtu, Timeout: true})
+		f.OnLoss(now, cc.Loss{Payload: mtu, Timeout: true})
 		for f.cwnd < f.ssthresh {
 			grown()
 		}
-		if f.wMax > f.packets(f.cwnd) || f.growing && f.k != 0 {
+		if f.wMax > f.toPackets(f.cwnd) || f.growing && f.k != 0 {
 			t.Errorf("%s: after a timeout W_max is %.1f, K %.3f s", preset, f.wMax, f.k)
 		}
 		if got := grown(); math.Abs(got-want) > 0.002 {
@@ -139,7 +139,7 @@ func TestFunction(t *testing.T) {
 	const rtt = 100 * units.Millisecond
 	f := New(&c, cc.Flow{Line: 10 * units.Gbps, MTU: mtu, Packet: 1100})
 	f.cwnd = 1000 * mtu
-	f.Lost(0, cc.Loss{Payload: mtu})
+	f.OnLoss(0, cc.Loss{Payload: mtu})
 	if f.cwnd != 700*mtu {
 		t.Fatalf("a loss leaves %d of 1000 packets", f.cwnd/mtu)
 	}
@@ -152,11 +152,11 @@ func TestFunction(t *testing.T) {
 			now += rtt / units.Time(f.cwnd/mtu)
 			a.Acked += mtu
 			a.Sent, a.Newly, a.InFlight, a.RTT = a.Acked+f.cwnd, mtu, f.cwnd, rtt
-			f.Acked(now, &a)
+			f.OnAck(now, &a)
 		}
 		d := (now - f.epoch).Seconds() - k
 		want := 0.4*d*d*d + 1000
-		if got := f.packets(f.cwnd); math.Abs(got-want) > 0.02*want {
+		if got := f.toPackets(f.cwnd); math.Abs(got-want) > 0.02*want {
 			t.Fatalf("at %v the window is %.1f packets, not %.1f", now, got, want)
 		}
 	}
@@ -172,27 +172,27 @@ func TestAlphaOne(t *testing.T) {
 		c.AlphaOne = one
 		f := New(&c, cc.Flow{Line: 10 * units.Gbps, MTU: mtu, Packet: 1100})
 		f.cwnd = 40 * mtu
-		f.Lost(0, cc.Loss{Payload: mtu})
+		f.OnLoss(0, cc.Loss{Payload: mtu})
 		f.episode.End()
 		var a cc.Ack
 		now := units.Time(0)
 		rounds := func(n int) (grown float64) {
-			before := f.packets(f.cwnd)
+			before := f.toPackets(f.cwnd)
 			for range n {
 				for k := f.cwnd / mtu; k > 0; k-- {
 					now += rtt / units.Time(f.cwnd/mtu)
 					a.Acked += mtu
 					a.Sent, a.Newly, a.InFlight, a.RTT = a.Acked+f.cwnd, mtu, f.cwnd, rtt
-					f.Acked(now, &a)
+					f.OnAck(now, &a)
 				}
 			}
-			return (f.packets(f.cwnd) - before) / float64(n)
+			return (f.toPackets(f.cwnd) - before) / float64(n)
 		}
 		const alpha = 3 * 0.3 / 1.7
 		if got := rounds(20); math.Abs(got-alpha) > 0.03 {
 			t.Errorf("below where it was the window grows by %.3f packets a round trip, not %.3f", got, alpha)
 		}
-		for f.packets(f.cwnd) < 41 {
+		for f.toPackets(f.cwnd) < 41 {
 			rounds(1)
 		}
 		want := alpha
@@ -209,11 +209,11 @@ func TestAlphaOne(t *testing.T) {
 func TestUndo(t *testing.T) {
 	c := Preset("rfc")
 	f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
-	f.Lost(0, cc.Loss{Payload: 1000})
+	f.OnLoss(0, cc.Loss{Payload: 1000})
 	if f.Window() != 7000 || f.wMax != 10 {
 		t.Fatalf("a loss leaves %d, W_max is %v", f.Window(), f.wMax)
 	}
-	if f.Undo(0); f.Window() != 10_000 || f.ssthresh != unlimited || f.wMax != 0 {
+	if f.UndoReduction(0); f.Window() != 10_000 || f.ssthresh != unlimited || f.wMax != 0 {
 		t.Errorf("taken back, it is %d, W_max %v", f.Window(), f.wMax)
 	}
 }
@@ -222,10 +222,10 @@ func TestUndo(t *testing.T) {
 func TestRests(t *testing.T) {
 	c := Preset("rfc")
 	f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
-	f.Active(0, true)
+	f.SetActive(0, true)
 	f.epoch = units.Second
-	f.Active(2*units.Second, false)
-	f.Active(7*units.Second, true)
+	f.SetActive(2*units.Second, false)
+	f.SetActive(7*units.Second, true)
 	if f.epoch != 6*units.Second {
 		t.Errorf("the epoch began at %v", f.epoch)
 	}
@@ -245,11 +245,11 @@ func TestBounds(t *testing.T) {
 			now += units.Time(rapid.Int64Range(0, int64(units.Second)).Draw(t, "later"))
 			switch rapid.IntRange(0, 9).Draw(t, "input") {
 			case 0:
-				f.Lost(now, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+				f.OnLoss(now, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
 			case 1:
-				f.Undo(now)
+				f.UndoReduction(now)
 			case 2:
-				f.Active(now, rapid.Bool().Draw(t, "active"))
+				f.SetActive(now, rapid.Bool().Draw(t, "active"))
 			default:
 				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
 				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
@@ -258,7 +258,7 @@ func TestBounds(t *testing.T) {
 				a.RTT = units.Time(rapid.Int64Range(1, int64(units.Second)).Draw(t, "rtt"))
 				a.Marked = rapid.Bool().Draw(t, "marked")
 				before := f.Window()
-				f.Acked(now, &a)
+				f.OnAck(now, &a)
 				if f.Window() > before+max(a.Newly, before) {
 					t.Fatalf("%d bytes raise the window from %d to %d", a.Newly, before, f.Window())
 				}
@@ -270,7 +270,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-func TestPresets(t *testing.T) { cctest.Presets(t, "cubic", units.Mbps, 400*units.Gbps) }
+func TestPresets(t *testing.T) { cctest.CheckPresets(t, "cubic", units.Mbps, 400*units.Gbps) }
 
 // TestSize: a flow's control is small.
 func TestSize(t *testing.T) {

@@ -12,7 +12,7 @@ type hystart struct {
 	end     units.Bytes // the round is over when more than this is acknowledged
 	start   units.Time  // of the round
 	last    units.Time  // acknowledgement of the train
-	least   units.Time  // RTT in the round
+	minRTT  units.Time  // RTT in the round
 	samples int
 }
 
@@ -27,9 +27,9 @@ const (
 	hystartHold    = units.Millisecond  // for which it delays acknowledgements, at most
 )
 
-// acked handles an acknowledgement in slow start and reports whether slow start should end. rtt
+// onAck handles an acknowledgement in slow start and reports whether slow start should end. rtt
 // is the lowest RTT of the flow.
-func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu units.Bytes) bool {
+func (h *hystart) onAck(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu units.Bytes) bool {
 	if !h.begun || a.Acked > h.end {
 		*h = hystart{begun: true, end: a.Sent, start: now, last: now}
 	}
@@ -46,13 +46,13 @@ func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu uni
 	if a.RTT == 0 {
 		return false
 	}
-	if h.least == 0 || a.RTT < h.least {
-		h.least = a.RTT
+	if h.minRTT == 0 || a.RTT < h.minRTT {
+		h.minRTT = a.RTT
 	}
 	if h.samples++; h.samples < hystartSamples {
 		return false
 	}
-	return h.least > rtt+min(max(rtt/8, hystartLow), hystartHigh)
+	return h.minRTT > rtt+min(max(rtt/8, hystartLow), hystartHigh)
 }
 
 // ackDelay is how much longer a train may be because the receiver merges packets: the time

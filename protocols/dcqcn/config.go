@@ -85,29 +85,29 @@ type Config struct {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("DCQCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
+		check.AddError(errors.New("DCQCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
 	}
-	check.Number("dce_tcp_g", c.DCETCPG, 0, 1023)
-	check.Time("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
-	check.Number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
+	check.CheckNumber("dce_tcp_g", c.DCETCPG, 0, 1023)
+	check.CheckTime("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
+	check.CheckNumber("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
 	if r := c.RateToSetOnFirstCNP; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rate_to_set_on_first_cnp", r, "at least rpg_min_rate (%v), or unlimited for 85%% of the line rate", c.RPGMinRate)
+		check.AddRange("rate_to_set_on_first_cnp", r, "at least rpg_min_rate (%v), or unlimited for 85%% of the line rate", c.RPGMinRate)
 	}
-	check.Share("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
-	check.Rate("rpg_min_rate", c.RPGMinRate, line, "1Mbps")
-	check.Number("rpg_gd", c.RPGGD, 0, 15)
-	check.Time("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
-	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
+	check.CheckShare("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
+	check.CheckRate("rpg_min_rate", c.RPGMinRate, line, "1Mbps")
+	check.CheckNumber("rpg_gd", c.RPGGD, 0, 15)
+	check.CheckTime("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
+	check.CheckTime("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
 	if c.RPGByteReset < 0 {
-		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 for no byte counter")
+		check.AddRange("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 for no byte counter")
 	}
-	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
+	check.CheckNumber("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
+		check.AddRange("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
 	}
-	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
-	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
-	check.Time("np_min_time_between_cnps", c.NPMinTimeBetweenCNPs, 0)
-	check.Number("np_cnp_dscp", c.NPCNPDSCP, 0, 63)
+	check.CheckRate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
+	check.CheckRate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
+	check.CheckTime("np_min_time_between_cnps", c.NPMinTimeBetweenCNPs, 0)
+	check.CheckNumber("np_cnp_dscp", c.NPCNPDSCP, 0, 63)
 	return check.Err()
 }

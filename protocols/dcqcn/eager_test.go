@@ -26,7 +26,7 @@ type eager struct {
 	t, b           int64
 }
 
-func (e *eager) most() units.Rate {
+func (e *eager) maxRate() units.Rate {
 	if e.c.RPGMaxRate > 0 {
 		return min(e.c.RPGMaxRate, e.line)
 	}
@@ -74,7 +74,7 @@ func (e *eager) cut(now units.Time) {
 	share.Mul(share, big.NewInt(e.alpha)).Rsh(share, uint(20+e.c.RPGGD))
 	left := new(big.Int).Sub(big.NewInt(int64(e.rate)), share)
 	floor := units.Rate(float64(e.rate) * float64(e.c.RPGMinDecFac))
-	floor = min(e.rate, max(floor, min(e.c.RPGMinRate, e.most())))
+	floor = min(e.rate, max(floor, min(e.c.RPGMinRate, e.maxRate())))
 	if left.Cmp(big.NewInt(int64(floor))) < 0 {
 		left.SetInt64(int64(floor))
 	}
@@ -95,12 +95,12 @@ func (e *eager) increase() {
 			e.target += e.c.RPGAIRate
 		}
 	}
-	e.target = min(e.target, e.most())
+	e.target = min(e.target, e.maxRate())
 	e.rate = e.target - (e.target-e.rate)/2
 }
 
 func (e *eager) release() {
-	if e.c.ReleaseAtMaxRate && !e.pending && e.rate == e.most() {
+	if e.c.ReleaseAtMaxRate && !e.pending && e.rate == e.maxRate() {
 		e.limited, e.rate, e.target = false, e.line, e.line
 	}
 }
@@ -130,7 +130,7 @@ func (e *eager) cnp(now units.Time) {
 			set = units.Rate(float64(e.line) * 0.85)
 		}
 		spent = set < e.line
-		e.rate = min(max(set, min(e.c.RPGMinRate, e.most())), e.most())
+		e.rate = min(max(set, min(e.c.RPGMinRate, e.maxRate())), e.maxRate())
 		e.target = e.rate
 	} else {
 		e.heard = !paper
@@ -152,7 +152,7 @@ func (e *eager) setLine(r units.Rate) {
 		e.rate, e.target = r, r
 		return
 	}
-	e.rate, e.target = min(e.rate, e.most()), min(e.target, e.most())
+	e.rate, e.target = min(e.rate, e.maxRate()), min(e.target, e.maxRate())
 }
 
 // drawConfig draws a preset with some of its keys changed.
@@ -215,7 +215,7 @@ func drawConfig(t *rapid.T, line units.Rate) Config {
 }
 
 // TestLazyIsEager: for any input, a reaction point that catches up on timers
-// agrees with one that handles them all. So does one whose Tick is called late
+// agrees with one that handles them all. So does one whose OnTimer is called late
 // or only by its inputs, and one whose state is read in between. Rates and
 // alpha keep their bounds.
 func TestLazyIsEager(t *testing.T) {
@@ -228,32 +228,32 @@ func TestLazyIsEager(t *testing.T) {
 		now := units.Time(0)
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
 			now += units.Time(rapid.OneOf(rapid.Int64Range(0, 8), rapid.Int64Range(0, 2000)).Draw(t, "quarters of a microsecond")) * units.Microsecond / 4
-			for punctual.Timer() <= now {
-				at := punctual.Timer()
-				punctual.Tick(at)
-				if next := punctual.Timer(); next <= at {
+			for punctual.NextTimer() <= now {
+				at := punctual.NextTimer()
+				punctual.OnTimer(at)
+				if next := punctual.NextTimer(); next <= at {
 					t.Fatalf("Tick at %v leaves the timer at %v", at, next)
 				}
 				punctual.State(at)
 			}
-			punctual.Tick(now)
+			punctual.OnTimer(now)
 			model.advance(now)
 			switch rapid.IntRange(0, 4).Draw(t, "input") {
 			case 0, 1:
 				for _, r := range all {
-					r.CNP(now)
+					r.OnCNP(now)
 				}
 				model.cnp(now)
 			case 2, 3:
 				n := units.Bytes(rapid.Int64Range(64, 9000).Draw(t, "sent"))
 				for _, r := range all {
-					r.Sent(now, n)
+					r.OnPacketSent(now, n)
 				}
 				model.sent(n)
 			case 4:
 				line := rapid.SampledFrom([]units.Rate{line, line / 2, line / 4, line * 2}).Draw(t, "new line rate")
 				for _, r := range all {
-					r.Line(now, line)
+					r.SetLineRate(now, line)
 				}
 				model.setLine(line)
 			}
@@ -269,7 +269,7 @@ func TestLazyIsEager(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Fatalf("%v, %d of punctual and lax (-eager +lazy):\n%s", now, i, diff)
 				}
-				low := min(c.RPGMinRate, r.most())
+				low := min(c.RPGMinRate, r.maxRate())
 				if got.Rate < low || got.Rate > got.Target || got.Target > r.line || got.Alpha < 0 || got.Alpha > 1 {
 					t.Fatalf("%v: %+v leaves %v to %v", now, got, low, r.line)
 				}
@@ -289,30 +289,30 @@ func TestRecovery(t *testing.T) {
 		now := units.Time(0)
 		for range rapid.IntRange(1, 10).Draw(t, "CNPs") {
 			now += units.Time(rapid.Int64Range(0, 200).Draw(t, "gap")) * units.Microsecond
-			r.Tick(now)
-			r.CNP(now)
+			r.OnTimer(now)
+			r.OnCNP(now)
 		}
 		if r.cutting {
-			r.Tick(r.cutAt)
+			r.OnTimer(r.cutAt)
 		}
-		want := r.most()
+		want := r.maxRate()
 		if c.ReleaseAtMaxRate {
 			want = line
 		}
 		before := r.Rate()
 		for range 1000 {
-			next := r.Timer()
+			next := r.NextTimer()
 			if next == units.Never {
 				break
 			}
-			r.Tick(next)
+			r.OnTimer(next)
 			if r.Rate() < before {
 				t.Fatalf("from %v down to %v", before, r.Rate())
 			}
 			before = r.Rate()
 		}
-		if r.Rate() != want || r.Timer() != units.Never {
-			t.Fatalf("comes to %v with a timer at %v, want %v and none", r.Rate(), r.Timer(), want)
+		if r.Rate() != want || r.NextTimer() != units.Never {
+			t.Fatalf("comes to %v with a timer at %v, want %v and none", r.Rate(), r.NextTimer(), want)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func (b *bottleneck) run(end units.Time) {
 		var first *loopFlow
 		at := end
 		for _, f := range b.flows {
-			t := min(f.next, f.rp.Timer())
+			t := min(f.next, f.rp.NextTimer())
 			if len(f.cnps) > 0 {
 				t = min(t, f.cnps[0])
 			}
@@ -58,11 +58,11 @@ func (b *bottleneck) run(end units.Time) {
 		if first == nil {
 			return
 		}
-		first.rp.Tick(at)
+		first.rp.OnTimer(at)
 		switch {
 		case len(first.cnps) > 0 && first.cnps[0] == at:
 			first.cnps = first.cnps[1:]
-			first.rp.CNP(at)
+			first.rp.OnCNP(at)
 		case first.next == at:
 			b.send(first, at)
 		}
@@ -78,15 +78,15 @@ func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	if queue > b.kmax {
 		p = 1
 	}
-	if arrives := b.free + b.delay/2; f.np.Packet(arrives, b.rand.Float64() < p, b.config.NPMinTimeBetweenCNPs) {
+	if arrives := b.free + b.delay/2; f.np.NeedsCNP(arrives, b.rand.Float64() < p, b.config.NPMinTimeBetweenCNPs) {
 		f.cnps = append(f.cnps, arrives+b.delay/2)
 	}
-	f.rp.Sent(now, b.packet)
+	f.rp.OnPacketSent(now, b.packet)
 	f.sent += b.packet
 	f.next = now + f.rp.Rate().TimeOf(b.packet)
 }
 
-func (b *bottleneck) queue(now units.Time) units.Bytes { return b.line.Per(max(0, b.free-now)) }
+func (b *bottleneck) queue(now units.Time) units.Bytes { return b.line.BytesIn(max(0, b.free-now)) }
 
 // account adds the queue over time to sum. Since the last packet it has only
 // drained.
@@ -111,7 +111,7 @@ func (b *bottleneck) measure(now units.Time) {
 func (b *bottleneck) results(now units.Time) (queue float64, shares []float64, jain float64) {
 	b.account(now, b.queue(now))
 	for _, f := range b.flows {
-		shares = append(shares, float64(f.sent)/float64(b.line.Per(now-b.since)))
+		shares = append(shares, float64(f.sent)/float64(b.line.BytesIn(now-b.since)))
 	}
 	return b.sum / (now - b.since).Seconds(), shares, fairness.Jain(shares...)
 }
@@ -177,7 +177,7 @@ func TestConvergence(t *testing.T) {
 		// the ramp is longer.
 		{2, 4}, {4, 4}, {10, 4},
 	} {
-		config := paper(40 * units.Gbps)
+		config := paperPreset(40 * units.Gbps)
 		b := &bottleneck{
 			config: &config, line: 40 * units.Gbps,
 			kmin: 5 * units.KB, kmax: (5 + 195*c.ramp) * units.KB, pmax: 0.01 * float64(c.ramp),

@@ -32,11 +32,11 @@ func (c *Config) Traits() cc.Traits {
 // New implements cc.Settings.
 func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line) }
 
-// Gauges implements cc.Control.
-func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (r *Reaction) AppendGauges(now units.Time, values []float64) []float64 {
 	s := r.State(now)
 	if !s.Limited {
 		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
 	}
-	return append(values, 1, gauge.Rate(s.Target), float64(s.Alpha), float64(s.TimeStage), float64(s.ByteStage))
+	return append(values, 1, gauge.RateValue(s.Target), float64(s.Alpha), float64(s.TimeStage), float64(s.ByteStage))
 }

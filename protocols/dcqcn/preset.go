@@ -24,20 +24,20 @@ var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 func Preset(name string, line units.Rate) Config {
 	switch name {
 	case "connectx":
-		return connectx()
+		return connectxPreset()
 	case "paper":
-		return paper(line)
+		return paperPreset(line)
 	case "hpcc":
-		return hpcc(line)
+		return hpccPreset(line)
 	case "hpcc-paper":
-		c := hpcc(line)
+		c := hpccPreset(line)
 		c.DCETCPRTT, c.RateReduceMonitorPeriod, c.RPGTimeReset = 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond
 		return c
 	}
 	panic("dcqcn: unknown preset " + name)
 }
 
-func connectx() Config {
+func connectxPreset() Config {
 	return Config{
 		DCETCPG: 1019, DCETCPRTT: units.Microsecond, InitialAlphaValue: 1023,
 		RPGMinDecFac: 0.5, RPGMinRate: units.Mbps, RPGGD: 11, RateReduceMonitorPeriod: 4 * units.Microsecond,
@@ -48,7 +48,7 @@ func connectx() Config {
 	}
 }
 
-func paper(line units.Rate) Config {
+func paperPreset(line units.Rate) Config {
 	return Config{
 		DCETCPG: 1020, DCETCPRTT: 55 * units.Microsecond, InitialAlphaValue: 1024,
 		RateToSetOnFirstCNP: line, RPGMinDecFac: 0.5, RPGMinRate: 100 * units.Mbps, RPGGD: 11,
@@ -59,7 +59,7 @@ func paper(line units.Rate) Config {
 	}
 }
 
-func hpcc(line units.Rate) Config {
+func hpccPreset(line units.Rate) Config {
 	return Config{
 		DCETCPG: 1020, DCETCPRTT: units.Microsecond, InitialAlphaValue: 1024,
 		RateToSetOnFirstCNP: line, RPGMinDecFac: 0.5, RPGMinRate: max(1, min(units.Gbps, line/25)), RPGGD: 11,

@@ -71,9 +71,9 @@ type State struct {
 // State returns the state at now, which is not before the last input.
 func (r *Reaction) State(now units.Time) State {
 	c := *r // a copy, so that State changes nothing
-	c.Tick(now)
+	c.OnTimer(now)
 	if c.limited {
-		c.estimate(now)
+		c.updateAlpha(now)
 	}
 	return State{c.limited, c.rate, c.target, units.Fraction(float64(c.alpha) / one), int(c.timeStage), int(c.byteStage)}
 }
@@ -82,10 +82,10 @@ func (r *Reaction) State(now units.Time) State {
 // limited.
 func (r *Reaction) Rate() units.Rate { return r.rate }
 
-// Timer returns when the rate may next change without a further input.
-func (r *Reaction) Timer() units.Time {
+// NextTimer returns when the rate may next change without a further input.
+func (r *Reaction) NextTimer() units.Time {
 	next := units.Never
-	if r.limited && !r.settled() {
+	if r.limited && !r.isSettled() {
 		next = r.raiseAt
 	}
 	if r.cutting {
@@ -94,76 +94,76 @@ func (r *Reaction) Timer() units.Time {
 	return next
 }
 
-// settled reports whether increases change nothing.
-func (r *Reaction) settled() bool {
-	return r.rate == r.most() && !r.config.ReleaseAtMaxRate
+// isSettled reports whether increases change nothing.
+func (r *Reaction) isSettled() bool {
+	return r.rate == r.maxRate() && !r.config.ReleaseAtMaxRate
 }
 
-// most returns the highest rate of a limited flow, least the lowest.
-func (r *Reaction) most() units.Rate {
+// maxRate returns the highest rate of a limited flow, least the lowest.
+func (r *Reaction) maxRate() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
 	}
 	return r.line
 }
 
-func (r *Reaction) least() units.Rate { return min(r.config.RPGMinRate, r.most()) }
+func (r *Reaction) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
 
-// Tick does the decreases and increases that are due by now.
-func (r *Reaction) Tick(now units.Time) {
+// OnTimer does the decreases and increases that are due by now.
+func (r *Reaction) OnTimer(now units.Time) {
 	for r.limited {
 		until := now
 		if r.cutting {
 			until = min(now, r.cutAt-1)
 		}
 		for r.limited && r.raiseAt <= until {
-			if r.settled() {
+			if r.isSettled() {
 				n := (until - r.raiseAt) / r.config.RPGTimeReset
 				r.raiseAt += n * r.config.RPGTimeReset
-				r.timeStage = stage(r.timeStage, int64(n))
+				r.timeStage = addStage(r.timeStage, int64(n))
 			}
 			r.raiseAt += r.config.RPGTimeReset
-			r.raise(&r.timeStage)
+			r.raiseRate(&r.timeStage)
 		}
 		if !r.cutting || r.cutAt > now {
 			return
 		}
-		r.estimate(r.cutAt)
-		r.cut(r.cutAt)
+		r.updateAlpha(r.cutAt)
+		r.cutRate(r.cutAt)
 		r.cutting = false
 	}
 }
 
-// Sent counts n bytes.
-func (r *Reaction) Sent(now units.Time, n units.Bytes) {
-	r.Tick(now)
+// OnPacketSent counts n bytes.
+func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+	r.OnTimer(now)
 	if !r.limited || r.config.RPGByteReset == 0 {
 		return
 	}
 	for r.bytes += n; r.limited && r.bytes >= r.config.RPGByteReset; {
 		r.bytes -= r.config.RPGByteReset
-		r.raise(&r.byteStage)
+		r.raiseRate(&r.byteStage)
 	}
 }
 
-// CNP handles a CNP.
-func (r *Reaction) CNP(now units.Time) {
-	r.Tick(now)
+// OnCNP handles a CNP.
+func (r *Reaction) OnCNP(now units.Time) {
+	r.OnTimer(now)
 	sampled := r.config.RateReduceMonitorPeriod > 0
 	if !r.limited {
-		lower := r.begin(now)
+		lower := r.limitFlow(now)
 		switch {
 		case lower: // that was the decrease
 		case sampled:
 			r.cutting = true
 		default:
-			r.react(now)
+			r.cutOnCNP(now)
 		}
 		return
 	}
-	r.estimate(now)
+	r.updateAlpha(now)
 	if !sampled {
-		r.react(now)
+		r.cutOnCNP(now)
 		return
 	}
 	r.heard = true
@@ -175,57 +175,57 @@ func (r *Reaction) CNP(now units.Time) {
 	}
 }
 
-// Line caps the rates at the new line rate, or sets them to it if the flow is
+// SetLineRate caps the rates at the new line rate, or sets them to it if the flow is
 // not limited.
-func (r *Reaction) Line(now units.Time, line units.Rate) {
-	r.Tick(now)
+func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+	r.OnTimer(now)
 	r.line = line
 	if !r.limited {
 		r.rate, r.target = line, line
 		return
 	}
-	r.rate, r.target = min(r.rate, r.most()), min(r.target, r.most())
+	r.rate, r.target = min(r.rate, r.maxRate()), min(r.target, r.maxRate())
 }
 
-// begin limits the flow at its first CNP, and reports whether that was the
+// limitFlow limits the flow at its first CNP, and reports whether that was the
 // decrease as well.
-func (r *Reaction) begin(now units.Time) bool {
+func (r *Reaction) limitFlow(now units.Time) bool {
 	c := r.config
 	rate := c.RateToSetOnFirstCNP
 	if rate == 0 {
 		rate = r.line * 17 / 20
 	}
-	r.rate = min(max(rate, r.least()), r.most())
+	r.rate = min(max(rate, r.minRate()), r.maxRate())
 	r.target = r.rate
 	r.limited, r.heard = true, false
 	r.alpha, r.alphaAt = uint32(c.InitialAlphaValue)<<20, now+c.DCETCPRTT
 	r.cutAt = now + c.RateReduceMonitorPeriod
-	r.restart(now)
+	r.resetStages(now)
 	return rate < r.line
 }
 
-// react implements Algorithm 1's CutRate and Eq. 1.
-func (r *Reaction) react(now units.Time) {
-	r.cut(now)
-	r.alpha = r.weigh(true)
+// cutOnCNP implements Algorithm 1's CutRate and Eq. 1.
+func (r *Reaction) cutOnCNP(now units.Time) {
+	r.cutRate(now)
+	r.alpha = r.nextAlpha(true)
 	r.alphaAt = now + r.config.DCETCPRTT
 }
 
-// estimate does the updates of alpha that are due by now. Updates skipped at 0
+// updateAlpha does the updates of alpha that are due by now. Updates skipped at 0
 // would not change it; from 1 it takes a few thousand updates to get there.
-func (r *Reaction) estimate(now units.Time) {
+func (r *Reaction) updateAlpha(now units.Time) {
 	for every := r.config.DCETCPRTT; r.alphaAt <= now; r.alphaAt += every {
 		if r.alpha == 0 && !r.heard {
 			r.alphaAt += (now - r.alphaAt) / every * every
 			continue
 		}
-		r.alpha = r.weigh(r.heard)
+		r.alpha = r.nextAlpha(r.heard)
 		r.heard = false
 	}
 }
 
-// weigh returns alpha after an update with or without a CNP.
-func (r *Reaction) weigh(heard bool) uint32 {
+// nextAlpha returns alpha after an update with or without a CNP.
+func (r *Reaction) nextAlpha(heard bool) uint32 {
 	old := uint64(r.config.DCETCPG)
 	a := uint64(r.alpha) * old >> 10
 	if heard {
@@ -234,15 +234,15 @@ func (r *Reaction) weigh(heard bool) uint32 {
 	return uint32(a)
 }
 
-// cut decreases the rate.
-func (r *Reaction) cut(now units.Time) {
+// cutRate decreases the rate.
+func (r *Reaction) cutRate(now units.Time) {
 	c := r.config
 	if c.ClampTgtRate || r.byteStage > 0 || c.ClampTgtRateAfterTimeInc && r.timeStage > 0 {
 		r.target = r.rate
 	}
-	floor := max(r.least(), units.Rate(float64(r.rate)*float64(c.RPGMinDecFac)))
+	floor := max(r.minRate(), units.Rate(float64(r.rate)*float64(c.RPGMinDecFac)))
 	r.rate = min(r.rate, max(floor, r.rate-r.increaseShare()))
-	r.restart(now)
+	r.resetStages(now)
 }
 
 // increaseShare returns alpha·1024/2^rpg_gd of the rate, but no more than the rate.
@@ -255,15 +255,15 @@ func (r *Reaction) increaseShare() units.Rate {
 	return units.Rate(min(high<<(64-shift)|low>>shift, uint64(r.rate)))
 }
 
-// restart goes back to fast recovery.
-func (r *Reaction) restart(now units.Time) {
+// resetStages goes back to fast recovery.
+func (r *Reaction) resetStages(now units.Time) {
 	r.raiseAt = now + r.config.RPGTimeReset
 	r.bytes, r.timeStage, r.byteStage = 0, 0, 0
 }
 
-// raise increases the rate for the counter whose stage is given. It rounds up,
+// raiseRate increases the rate for the counter whose stage is given. It rounds up,
 // so that the rate reaches its target.
-func (r *Reaction) raise(by *uint32) {
+func (r *Reaction) raiseRate(by *uint32) {
 	c := r.config
 	low, high := r.timeStage, r.timeStage
 	if c.RPGByteReset > 0 {
@@ -275,13 +275,13 @@ func (r *Reaction) raise(by *uint32) {
 	case high >= f:
 		r.target += c.RPGAIRate
 	}
-	r.target = min(r.target, r.most())
+	r.target = min(r.target, r.maxRate())
 	r.rate += (r.target - r.rate + 1) / 2
-	*by = stage(*by, 1)
-	if c.ReleaseAtMaxRate && r.rate == r.most() && !r.cutting {
+	*by = addStage(*by, 1)
+	if c.ReleaseAtMaxRate && r.rate == r.maxRate() && !r.cutting {
 		r.limited, r.rate, r.target = false, r.line, r.line
 	}
 }
 
-// stage adds n to a stage. Stages differ only up to rpg_threshold.
-func stage(s uint32, n int64) uint32 { return uint32(min(int64(s)+n, 1<<16)) }
+// addStage adds n to a stage. Stages differ only up to rpg_threshold.
+func addStage(s uint32, n int64) uint32 { return uint32(min(int64(s)+n, 1<<16)) }

@@ -33,16 +33,16 @@ func TestStages(t *testing.T) {
 		{"timer alone, additive", 5, 0, true, 15_500 * units.Mbps, 21 * gbps},
 		{"timer alone, hyper", 6, 0, true, 20 * gbps, 30 * gbps},
 	} {
-		config := paper(40 * gbps)
+		config := paperPreset(40 * gbps)
 		config.RPGAIRate, config.RPGHAIRate = gbps, 10*gbps
 		if c.noBytes {
 			config.RPGByteReset = 0
 		}
 		r := New(&config, 40*gbps)
-		r.CNP(0)
+		r.OnCNP(0)
 		r.rate, r.target, r.timeStage, r.byteStage = 10*gbps, 20*gbps, c.time, c.byte
-		r.Tick(r.Timer())
-		got := r.State(r.Timer() - 1)
+		r.OnTimer(r.NextTimer())
+		got := r.State(r.NextTimer() - 1)
 		want := State{Limited: true, Rate: c.rate, Target: c.target, Alpha: got.Alpha, TimeStage: int(c.time) + 1, ByteStage: int(c.byte)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -61,12 +61,12 @@ func TestClamp(t *testing.T) {
 		{false, true, 0, 0, 20}, {false, true, 1, 0, 10}, {false, true, 0, 1, 10},
 		{true, false, 0, 0, 10}, {true, false, 1, 0, 10},
 	} {
-		config := paper(40 * units.Gbps)
+		config := paperPreset(40 * units.Gbps)
 		config.ClampTgtRate, config.ClampTgtRateAfterTimeInc = c.clamp, c.afterTime
 		r := New(&config, 40*units.Gbps)
-		r.CNP(0)
+		r.OnCNP(0)
 		r.rate, r.target, r.timeStage, r.byteStage = 10*units.Gbps, 20*units.Gbps, c.time, c.byte
-		r.CNP(units.Microsecond)
+		r.OnCNP(units.Microsecond)
 		if r.rate != 5*units.Gbps || r.target != c.want*units.Gbps {
 			t.Errorf("%+v: rate %v, target %v", c, r.rate, r.target)
 		}
@@ -92,7 +92,7 @@ func TestShareIsAtMostTheRate(t *testing.T) {
 // nor within N after a CNP.
 func TestNotificationsKeepTheirDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := connectx()
+		c := connectxPreset()
 		c.NPMinTimeBetweenCNPs = units.Time(rapid.Int64Range(0, 20).Draw(t, "N"))
 		var n cc.Notification
 		last := units.Time(-100)
@@ -100,7 +100,7 @@ func TestNotificationsKeepTheirDistance(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {
 			now += units.Time(rapid.Int64Range(0, 8).Draw(t, "gap"))
 			ce := rapid.Bool().Draw(t, "CE")
-			got := n.Packet(now, ce, c.NPMinTimeBetweenCNPs)
+			got := n.NeedsCNP(now, ce, c.NPMinTimeBetweenCNPs)
 			if want := ce && now-last >= c.NPMinTimeBetweenCNPs; got != want {
 				t.Fatalf("%d ps after a CNP, CE %v: CNP %v", now-last, ce, got)
 			}
@@ -114,7 +114,7 @@ func TestNotificationsKeepTheirDistance(t *testing.T) {
 // TestConfigAsText: all presets are valid at all line rates from 1 Mb/s that
 // their minimum rate allows, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "dcqcn", 100*units.Mbps, units.Gbps, 10*units.Gbps, 400*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "dcqcn", 100*units.Mbps, units.Gbps, 10*units.Gbps, 400*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestStateIsSmall: a NIC has many flows.
@@ -153,21 +153,21 @@ type traffic struct {
 }
 
 func newTraffic() *traffic {
-	f := &traffic{c: connectx()}
+	f := &traffic{c: connectxPreset()}
 	f.rp = New(&f.c, 100*units.Gbps)
 	return f
 }
 
 func (f *traffic) packet() {
-	for f.rp.Timer() <= f.at {
-		f.rp.Tick(f.rp.Timer())
+	for f.rp.NextTimer() <= f.at {
+		f.rp.OnTimer(f.rp.NextTimer())
 	}
-	f.rp.Sent(f.at, 1048)
+	f.rp.OnPacketSent(f.at, 1048)
 	f.n++
-	if f.np.Packet(f.at, f.n%50 == 0, f.c.NPMinTimeBetweenCNPs) {
-		f.rp.CNP(f.at)
+	if f.np.NeedsCNP(f.at, f.n%50 == 0, f.c.NPMinTimeBetweenCNPs) {
+		f.rp.OnCNP(f.at)
 	}
 	f.ack.RTT = 10 * units.Microsecond
-	f.rp.Acked(f.at, &f.ack)
+	f.rp.OnAck(f.at, &f.ack)
 	f.at += f.rp.Rate().TimeOf(1048)
 }

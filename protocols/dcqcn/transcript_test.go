@@ -15,7 +15,7 @@ import (
 
 // TestTranscripts plays CNPs to a reaction point, and packets to a notification point.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "dcqcn", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "dcqcn", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
@@ -46,7 +46,7 @@ func (p *player) packet(f []string) error {
 		return err
 	}
 	fmt.Fprintf(p.out, "%-8s", strings.Join(f, " "))
-	if p.np.Packet(now, len(f) > 1 && f[1] == "CE", p.rp.config.NPMinTimeBetweenCNPs) {
+	if p.np.NeedsCNP(now, len(f) > 1 && f[1] == "CE", p.rp.config.NPMinTimeBetweenCNPs) {
 		p.out.WriteString(" CNP")
 	}
 	p.out.WriteString("\n")
@@ -60,28 +60,28 @@ func (p *player) input(f []string) error {
 	if err != nil {
 		return err
 	}
-	for p.rp.Timer() <= now {
-		at := p.rp.Timer()
-		p.rp.Tick(at)
+	for p.rp.NextTimer() <= now {
+		at := p.rp.NextTimer()
+		p.rp.OnTimer(at)
 		p.show(at, "timer")
 	}
-	p.rp.Tick(now)
+	p.rp.OnTimer(now)
 	switch {
 	case len(f) == 1:
 	case f[1] == "cnp":
-		p.rp.CNP(now)
+		p.rp.OnCNP(now)
 	case f[1] == "sent":
 		n, err := units.ParseBytes(f[2])
 		if err != nil {
 			return err
 		}
-		p.rp.Sent(now, n)
+		p.rp.OnPacketSent(now, n)
 	case f[1] == "line":
 		r, err := units.ParseRate(f[2])
 		if err != nil {
 			return err
 		}
-		p.rp.Line(now, r)
+		p.rp.SetLineRate(now, r)
 	default:
 		return errors.New("no such input")
 	}
@@ -96,5 +96,5 @@ func (p *player) show(now units.Time, what string) {
 	if s.Limited {
 		fmt.Fprintf(p.out, " target %13s alpha %.6f stages %d %d", gbps(s.Target), float64(s.Alpha), s.TimeStage, s.ByteStage)
 	}
-	fmt.Fprintf(p.out, " timer %v\n", p.rp.Timer())
+	fmt.Fprintf(p.out, " timer %v\n", p.rp.NextTimer())
 }

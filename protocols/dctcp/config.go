@@ -46,23 +46,23 @@ type Config struct {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("DCTCP needs the rate of the port's link: its first window and pacing depend on it; give the link a rate"))
+		check.AddError(errors.New("DCTCP needs the rate of the port's link: its first window and pacing depend on it; give the link a rate"))
 	}
 	if c.G <= 0 {
-		check.Bad("g", c.G, "a share above 0%%, up to 100%%, such as 6.25%%")
+		check.AddRange("g", c.G, "a share above 0%%, up to 100%%, such as 6.25%%")
 	} else {
-		check.Share("g", c.G, 0, 1)
+		check.CheckShare("g", c.G, 0, 1)
 	}
-	check.Share("initial_alpha", c.InitialAlpha, 0, 1)
+	check.CheckShare("initial_alpha", c.InitialAlpha, 0, 1)
 	if c.InitialWindow < 0 {
-		check.Bad("initial_window", c.InitialWindow, "an amount such as 10KB, or 0 for the bandwidth-delay product")
+		check.AddRange("initial_window", c.InitialWindow, "an amount such as 10KB, or 0 for the bandwidth-delay product")
 	}
 	if c.AdditiveIncrease < 0 {
-		check.Bad("additive_increase", c.AdditiveIncrease, "an amount such as 1KB, or 0 for a packet")
+		check.AddRange("additive_increase", c.AdditiveIncrease, "an amount such as 1KB, or 0 for a packet")
 	}
-	check.Time("base_rtt", c.BaseRTT, 0)
+	check.CheckTime("base_rtt", c.BaseRTT, 0)
 	if c.MinRate != 0 {
-		check.Rate("min_rate", c.MinRate, line, "100Mbps")
+		check.CheckRate("min_rate", c.MinRate, line, "100Mbps")
 	}
 	return check.Err()
 }

@@ -48,7 +48,7 @@ type Control struct {
 	learn       bool       // T is the least RTT so far
 
 	cwnd, ssthresh units.Bytes
-	least          units.Bytes // window that a mark or a loss leaves
+	minReduced     units.Bytes // window that a mark or a loss leaves
 	credit         units.Bytes // acknowledged since the last additive increase
 
 	alpha, f                           float64
@@ -80,14 +80,14 @@ func New(c *Config, f cc.Flow) *Control {
 	case c.InitialWindow > 0:
 		d.cwnd = c.InitialWindow
 	case bdp > 0:
-		d.cwnd = d.payload(bdp)
+		d.cwnd = d.toPayload(bdp)
 	default:
 		d.cwnd, slow = 10*d.mtu, true
 	}
-	if d.least = f.MTU; f.DelayedAcks {
-		d.least = 2 * f.MTU // RFC 5681 (4), as in NewReno
+	if d.minReduced = f.MTU; f.DelayedAcks {
+		d.minReduced = 2 * f.MTU // RFC 5681 (4), as in NewReno
 	}
-	d.bound()
+	d.boundWindow()
 	d.ssthresh = d.cwnd
 	if slow {
 		d.ssthresh = unlimited
@@ -95,20 +95,20 @@ func New(c *Config, f cc.Flow) *Control {
 	return d
 }
 
-// payload converts bytes on the wire to payload, for full-size packets.
-func (d *Control) payload(wire units.Bytes) units.Bytes {
+// toPayload converts bytes on the wire to payload, for full-size packets.
+func (d *Control) toPayload(wire units.Bytes) units.Bytes {
 	return units.Bytes(float64(wire) * float64(d.mtu) / float64(d.packet))
 }
 
-// Acked handles an acknowledgement.
-func (d *Control) Acked(_ units.Time, a *cc.Ack) {
+// OnAck handles an acknowledgement.
+func (d *Control) OnAck(_ units.Time, a *cc.Ack) {
 	if a.RTT > 0 {
 		d.rtt = a.RTT
 		if d.learn && (d.t == 0 || a.RTT < d.t) {
 			d.t = a.RTT
 		}
 	}
-	d.estimate(a)
+	d.updateAlpha(a)
 	if d.cwr && d.highSeq == unknown {
 		d.highSeq = a.Sent
 	}
@@ -118,18 +118,18 @@ func (d *Control) Acked(_ units.Time, a *cc.Ack) {
 	switch {
 	case d.cwr:
 	case a.Marked:
-		d.reduce()
-		d.reduced(a.Sent)
+		d.reduceWindow()
+		d.recordReduction(a.Sent)
 	default:
-		d.grow(a)
+		d.growWindow(a)
 	}
-	d.bound()
+	d.boundWindow()
 }
 
-// reduce lowers the window by half of the share of marked bytes: cwnd ← cwnd × (1 − α/2).
-func (d *Control) reduce() {
+// reduceWindow lowers the window by half of the share of marked bytes: cwnd ← cwnd × (1 − α/2).
+func (d *Control) reduceWindow() {
 	if !d.config.WholePackets {
-		d.cwnd = max(d.cwnd-units.Bytes(float64(d.cwnd)*d.alpha/2), min(d.cwnd, d.least))
+		d.cwnd = max(d.cwnd-units.Bytes(float64(d.cwnd)*d.alpha/2), min(d.cwnd, d.minReduced))
 		return
 	}
 	n := d.cwnd / d.mtu
@@ -141,10 +141,10 @@ func (d *Control) reduce() {
 // exactly.
 const parts = 1024
 
-// estimate updates alpha once per window: α ← (1 − g) × α + g × F. Products are converted
+// updateAlpha updates alpha once per window: α ← (1 − g) × α + g × F. Products are converted
 // explicitly so that the result is the same on every processor (Go specification,
 // "Floating-point operators").
-func (d *Control) estimate(a *cc.Ack) {
+func (d *Control) updateAlpha(a *cc.Ack) {
 	d.bytesAcked += a.Newly
 	if a.Marked {
 		d.bytesMarked += a.Newly
@@ -156,7 +156,7 @@ func (d *Control) estimate(a *cc.Ack) {
 		d.f = float64(d.bytesMarked) / float64(d.bytesAcked)
 		g := float64(d.config.G)
 		if d.config.WholePackets {
-			d.alpha = rounded(d.alpha, g, d.f)
+			d.alpha = roundAlpha(d.alpha, g, d.f)
 		} else {
 			d.alpha = float64((1-g)*d.alpha) + float64(g*d.f)
 		}
@@ -164,8 +164,8 @@ func (d *Control) estimate(a *cc.Ack) {
 	d.bytesAcked, d.bytesMarked, d.windowEnd = 0, 0, a.Sent
 }
 
-// rounded returns alpha after a window, in whole parts. Fewer than 1/g parts become 0 at once.
-func rounded(alpha, g, f float64) float64 {
+// roundAlpha returns alpha after a window, in whole parts. Fewer than 1/g parts become 0 at once.
+func roundAlpha(alpha, g, f float64) float64 {
 	n := alpha * parts
 	if less := math.Floor(float64(g * n)); less > 0 {
 		n -= less
@@ -175,17 +175,17 @@ func rounded(alpha, g, f float64) float64 {
 	return min(1, (n+math.Floor(float64(f*g)*parts))/parts)
 }
 
-// reduced records that the window was reduced for the data sent up to highSeq.
-func (d *Control) reduced(highSeq units.Bytes) {
+// recordReduction records that the window was reduced for the data sent up to highSeq.
+func (d *Control) recordReduction(highSeq units.Bytes) {
 	d.cwr, d.highSeq, d.credit = true, highSeq, 0
-	d.bound()
+	d.boundWindow()
 	d.ssthresh = d.cwnd
 }
 
-// grow raises the window as TCP does (RFC 5681 §3.1, counted in bytes as in RFC 3465).
-func (d *Control) grow(a *cc.Ack) {
-	flying := a.InFlight + a.Newly // when the acknowledgement came
-	if !d.config.Pacing && flying+d.mtu <= d.cwnd {
+// growWindow raises the window as TCP does (RFC 5681 §3.1, counted in bytes as in RFC 3465).
+func (d *Control) growWindow(a *cc.Ack) {
+	inFlight := a.InFlight + a.Newly // when the acknowledgement came
+	if !d.config.Pacing && inFlight+d.mtu <= d.cwnd {
 		return // there was room for more: the window did not hold the flow back
 	}
 	if d.cwnd < d.ssthresh {
@@ -204,39 +204,39 @@ func (d *Control) grow(a *cc.Ack) {
 	}
 }
 
-// Lost halves the window once per flight; after a timeout the flow starts over with one packet
+// OnLoss halves the window once per flight; after a timeout the flow starts over with one packet
 // and slow start.
-func (d *Control) Lost(_ units.Time, l cc.Loss) {
+func (d *Control) OnLoss(_ units.Time, l cc.Loss) {
 	switch {
 	case l.Timeout:
 		if d.cwnd > d.mtu {
 			d.ssthresh = max(d.cwnd/2, 2*d.mtu)
 		}
 		d.cwnd, d.credit, d.cwr = d.mtu, 0, false
-		d.bound()
+		d.boundWindow()
 	case !d.cwr || l.Again:
-		d.cwnd = max(d.cwnd/2, min(d.cwnd, d.least))
-		d.reduced(unknown)
+		d.cwnd = max(d.cwnd/2, min(d.cwnd, d.minReduced))
+		d.recordReduction(unknown)
 	}
 }
 
-// bound keeps the window at a packet and min_rate or more and, with pacing, at what the line
+// boundWindow keeps the window at a packet and min_rate or more and, with pacing, at what the line
 // carries or less.
-func (d *Control) bound() {
-	least := max(d.mtu, d.payload(d.config.MinRate.Per(d.t)))
+func (d *Control) boundWindow() {
+	minWindow := max(d.mtu, d.toPayload(d.config.MinRate.BytesIn(d.t)))
 	if d.config.Pacing && d.t > 0 {
-		d.cwnd = min(d.cwnd, d.most())
+		d.cwnd = min(d.cwnd, d.maxWindow())
 	}
-	d.cwnd = max(d.cwnd, least)
+	d.cwnd = max(d.cwnd, minWindow)
 }
 
-// most returns what the line carries in T.
-func (d *Control) most() units.Bytes { return d.payload(d.line.Per(d.t)) }
+// maxWindow returns what the line carries in T.
+func (d *Control) maxWindow() units.Bytes { return d.toPayload(d.line.BytesIn(d.t)) }
 
-// Line bounds the window by the new line rate.
-func (d *Control) Line(_ units.Time, r units.Rate) {
+// SetLineRate bounds the window by the new line rate.
+func (d *Control) SetLineRate(_ units.Time, r units.Rate) {
 	d.line = r
-	d.bound()
+	d.boundWindow()
 }
 
 // Rate returns the window over T, on the wire, with pacing.
@@ -244,7 +244,7 @@ func (d *Control) Rate() units.Rate {
 	if !d.config.Pacing || d.t == 0 {
 		return 0
 	}
-	if d.cwnd >= d.most() {
+	if d.cwnd >= d.maxWindow() {
 		return d.line
 	}
 	wire := float64(d.cwnd) * float64(d.packet) / float64(d.mtu)
@@ -254,14 +254,14 @@ func (d *Control) Rate() units.Rate {
 // Window returns the congestion window.
 func (d *Control) Window() units.Bytes { return d.cwnd }
 
-// Gauges implements cc.Control.
-func (d *Control) Gauges(_ units.Time, values []float64) []float64 {
-	return append(values, d.alpha, d.f, gauge.Size(d.cwnd), gauge.Yes(d.cwnd < d.ssthresh), gauge.Yes(d.cwr), known(d.t), known(d.rtt))
+// AppendGauges implements cc.Control.
+func (d *Control) AppendGauges(_ units.Time, values []float64) []float64 {
+	return append(values, d.alpha, d.f, gauge.SizeValue(d.cwnd), gauge.BoolValue(d.cwnd < d.ssthresh), gauge.BoolValue(d.cwr), secondsIfKnown(d.t), secondsIfKnown(d.rtt))
 }
 
-func known(t units.Time) float64 {
+func secondsIfKnown(t units.Time) float64 {
 	if t == 0 {
 		return gauge.None
 	}
-	return gauge.Span(t)
+	return gauge.TimeValue(t)
 }

@@ -34,20 +34,20 @@ func TestQueueAtK(t *testing.T) {
 			flows = append(flows, b.Start(config.New(b.Flow())))
 		}
 		b.Run(60 * units.Millisecond)
-		b.Measure(flows...)
+		b.RestartMeasurement(flows...)
 		b.Run(120 * units.Millisecond)
 		mean, longest, used := b.Results()
 		jain := cctest.Jain(flows...)
 		k, n := float64(c.k)/packet, float64(c.flows)
-		most := k + n
-		swing := math.Sqrt(2*n*(float64(b.Line.Per(b.RTT()))/packet+k)) / 2
+		maxWindow := k + n
+		swing := math.Sqrt(2*n*(float64(b.Line.BytesIn(b.RTT()))/packet+k)) / 2
 		t.Logf("%d flows of %s, K %.0f packets: %.4f of the link, Jain's index %.4f, queue %.1f packets, at most %.0f; the model's %.1f to %.1f",
-			c.flows, c.preset, k, used, jain, mean/packet, longest/packet, most-swing, most)
+			c.flows, c.preset, k, used, jain, mean/packet, longest/packet, maxWindow-swing, maxWindow)
 		if used < 0.99 || jain < 0.95 {
 			t.Errorf("%d flows of %s, K %.0f packets: %.4f of the link, Jain's index %.4f", c.flows, c.preset, k, used, jain)
 		}
-		if q := mean / packet; q < most-swing || q > most || longest/packet > most+n+1 {
-			t.Errorf("%d flows of %s, K %.0f packets: queue %.1f packets, at most %.0f; the model's %.1f to %.1f", c.flows, c.preset, k, q, longest/packet, most-swing, most)
+		if q := mean / packet; q < maxWindow-swing || q > maxWindow || longest/packet > maxWindow+n+1 {
+			t.Errorf("%d flows of %s, K %.0f packets: queue %.1f packets, at most %.0f; the model's %.1f to %.1f", c.flows, c.preset, k, q, longest/packet, maxWindow-swing, maxWindow)
 		}
 	}
 }
@@ -67,9 +67,9 @@ func TestBounds(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "inputs") {
 			switch rapid.IntRange(0, 9).Draw(t, "input") {
 			case 0:
-				d.Lost(0, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+				d.OnLoss(0, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
 			case 1:
-				d.Line(0, units.Rate(rapid.Int64Range(1, int64(400*units.Gbps)).Draw(t, "line")))
+				d.SetLineRate(0, units.Rate(rapid.Int64Range(1, int64(400*units.Gbps)).Draw(t, "line")))
 			default:
 				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
 				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
@@ -77,12 +77,12 @@ func TestBounds(t *testing.T) {
 				a.InFlight = a.Sent - a.Acked
 				a.Marked = rapid.Bool().Draw(t, "marked")
 				a.RTT = units.Time(rapid.Int64Range(0, 100).Draw(t, "us")) * units.Microsecond
-				d.Acked(0, &a)
+				d.OnAck(0, &a)
 			}
 			if !(d.alpha >= 0 && d.alpha <= 1) {
 				t.Fatalf("alpha is %v", d.alpha)
 			}
-			if d.Window() < 1000 || config.Pacing && d.t > 0 && d.Window() > max(1000, d.most(), d.payload(config.MinRate.Per(d.t))) {
+			if d.Window() < 1000 || config.Pacing && d.t > 0 && d.Window() > max(1000, d.maxWindow(), d.toPayload(config.MinRate.BytesIn(d.t))) {
 				t.Fatalf("the window is %d", d.Window())
 			}
 			if r := d.Rate(); r < 0 || r > d.line || config.Pacing && d.t > 0 && r == 0 {
@@ -94,18 +94,18 @@ func TestBounds(t *testing.T) {
 
 // TestConfigAsText: the presets are valid at all line rates, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "dctcp", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "dctcp", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestGauges: their values fit their descriptions.
 func TestGauges(t *testing.T) {
 	config := Preset("paper", 10*units.Gbps)
 	d := New(&config, cc.Flow{Line: 10 * units.Gbps, MTU: 1000, Packet: 1100})
-	if got, want := cctest.Gauges(t, "dctcp", d), "alpha 1share f 0share cwnd 14600B slow_start 1yes/no cwr 0yes/no"; got != want {
+	if got, want := cctest.FormatGauges(t, "dctcp", d), "alpha 1share f 0share cwnd 14600B slow_start 1yes/no cwr 0yes/no"; got != want {
 		t.Errorf("at the start %s, want %s", got, want)
 	}
-	d.Acked(0, &cc.Ack{Acked: 1000, Sent: 14_000, Newly: 1000, InFlight: 13_000, Marked: true, RTT: 20 * units.Microsecond})
-	if got, want := cctest.Gauges(t, "dctcp", d), "alpha 1share f 1share cwnd 7300B slow_start 0yes/no cwr 1yes/no base_rtt 2e-05s rtt 2e-05s"; got != want {
+	d.OnAck(0, &cc.Ack{Acked: 1000, Sent: 14_000, Newly: 1000, InFlight: 13_000, Marked: true, RTT: 20 * units.Microsecond})
+	if got, want := cctest.FormatGauges(t, "dctcp", d), "alpha 1share f 1share cwnd 7300B slow_start 0yes/no cwr 1yes/no base_rtt 2e-05s rtt 2e-05s"; got != want {
 		t.Errorf("after a mark %s, want %s", got, want)
 	}
 }
@@ -142,9 +142,9 @@ func acknowledged() func() {
 		ack.Acked += 1000
 		ack.Sent += 1000
 		ack.Marked = ack.Acked%50_000 == 0
-		d.Acked(0, &ack)
+		d.OnAck(0, &ack)
 		if d.Window() > 0 && d.Rate() > 0 {
-			d.Sent(0, 1100)
+			d.OnPacketSent(0, 1100)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestRounded(t *testing.T) {
 		{1024, 1, 1, 1024}, {1024, 0, 1, 960}, {960, 4, 11, 900 + 23}, {100, 1, 100, 94}, {100, 2, 100, 94 + 1},
 		{17, 0, 1, 16}, {16, 0, 1, 15}, {15, 0, 1, 0}, {15, 1, 2, 32}, {0, 1, 64, 1}, {0, 1, 65, 0},
 	} {
-		if got := rounded(c.alpha/1024, 1./16, c.marked/c.window) * 1024; got != c.want {
+		if got := roundAlpha(c.alpha/1024, 1./16, c.marked/c.window) * 1024; got != c.want {
 			t.Errorf("%v of %v packets marked, alpha %v: %v, want %v", c.marked, c.window, c.alpha, got, c.want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestWholePackets(t *testing.T) {
 	} {
 		d := New(&config, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
 		d.cwnd, d.alpha = c.packets*1000+999, float64(c.alpha)/1024
-		if d.reduce(); d.cwnd != c.want*1000 {
+		if d.reduceWindow(); d.cwnd != c.want*1000 {
 			t.Errorf("%d packets, alpha %d: %d bytes are left, want %d packets", c.packets, c.alpha, d.cwnd, c.want)
 		}
 	}
@@ -193,18 +193,18 @@ func TestDelayedAcks(t *testing.T) {
 		var sent units.Bytes
 		for range 20 {
 			sent += 10_000
-			d.Acked(0, &cc.Ack{Acked: sent, Sent: sent + 10_000, Newly: 10_000, Packets: 10, Marked: true})
+			d.OnAck(0, &cc.Ack{Acked: sent, Sent: sent + 10_000, Newly: 10_000, Packets: 10, Marked: true})
 		}
 		if got := d.Window(); got != want {
 			t.Errorf("delayed %v: marks leave a window of %d", delayed, got)
 		}
-		d.Lost(0, cc.Loss{Payload: 1000, Timeout: true})
+		d.OnLoss(0, cc.Loss{Payload: 1000, Timeout: true})
 		if got := d.Window(); got != 1000 {
 			t.Errorf("delayed %v: a timeout leaves a window of %d", delayed, got)
 		}
 		sent += 1000
-		d.Acked(0, &cc.Ack{Acked: sent, Sent: sent, Newly: 1000, Packets: 1, Marked: true})
-		d.Lost(0, cc.Loss{Payload: 1000})
+		d.OnAck(0, &cc.Ack{Acked: sent, Sent: sent, Newly: 1000, Packets: 1, Marked: true})
+		d.OnLoss(0, cc.Loss{Payload: 1000})
 		if got := d.Window(); got > 2000 {
 			t.Errorf("delayed %v: a loss leaves a window of %d after a timeout", delayed, got)
 		}

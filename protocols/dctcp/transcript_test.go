@@ -15,7 +15,7 @@ import (
 
 // TestTranscripts plays acknowledgements and losses.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "dctcp", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "dctcp", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
@@ -44,14 +44,14 @@ func (p *player) Verb(_ *testing.T, d *datadriven.TestData) func([]string) error
 func (p *player) input(f []string) error {
 	switch f[0] {
 	case "nak":
-		p.flow.Lost(0, cc.Loss{Payload: 1000})
+		p.flow.OnLoss(0, cc.Loss{Payload: 1000})
 		return nil
 	case "timeout":
-		p.flow.Lost(0, cc.Loss{Payload: 1000, Timeout: true})
+		p.flow.OnLoss(0, cc.Loss{Payload: 1000, Timeout: true})
 		return nil
 	case "line":
 		r, err := units.ParseRate(f[1])
-		p.flow.Line(0, r)
+		p.flow.SetLineRate(0, r)
 		return err
 	}
 	var a cc.Ack
@@ -74,7 +74,7 @@ func (p *player) input(f []string) error {
 			return errors.New("no such input")
 		}
 	}
-	p.flow.Acked(0, &a)
+	p.flow.OnAck(0, &a)
 	return nil
 }
 

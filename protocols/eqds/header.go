@@ -50,8 +50,8 @@ const (
 // Has reports whether all of the given flags are set.
 func (f Flags) Has(some Flags) bool { return f&some == some }
 
-// Judges reports whether a control packet has ACK, NACK or SACK and so reports on a packet.
-func (f Flags) Judges() bool { return f&judgements != 0 }
+// ReportsOnPacket reports whether a control packet has ACK, NACK or SACK and so reports on a packet.
+func (f Flags) ReportsOnPacket() bool { return f&judgements != 0 }
 
 var flagNames = [2][8]string{
 	{4: "RTS", 5: "RST", 6: "SYN"},
@@ -93,8 +93,8 @@ type Data struct {
 	Sender uint8 // EQIF
 }
 
-// Empty reports whether nothing follows the header.
-func (d *Data) Empty() bool { return d.Flags&(FlagRTS|FlagRST) != 0 }
+// IsRTS reports whether nothing follows the header.
+func (d *Data) IsRTS() bool { return d.Flags&(FlagRTS|FlagRST) != 0 }
 
 // Decode reads the header at the beginning of b. What follows is ignored: a trimmed packet may
 // have nothing there.
@@ -111,14 +111,14 @@ func (d *Data) Decode(b []byte) error {
 		return ErrControl
 	case d.Flags&^dataFlags != 0 || d.Flags.Has(FlagRTS|FlagRST):
 		return ErrFlags
-	case d.Empty() != (d.Next == NextNothing):
+	case d.IsRTS() != (d.Next == NextNothing):
 		return ErrNext
 	}
 	return nil
 }
 
-// Put writes the header to b, HeaderLen bytes.
-func (d *Data) Put(b []byte) {
+// EncodeTo writes the header to b, HeaderLen bytes.
+func (d *Data) EncodeTo(b []byte) {
 	b[0], b[1] = uint8(d.Flags), d.Next
 	binary.BigEndian.PutUint16(b[2:], d.Seq)
 	binary.BigEndian.PutUint16(b[4:], d.Target)
@@ -156,8 +156,8 @@ func (c *Control) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header to b, HeaderLen bytes.
-func (c *Control) Put(b []byte) {
+// EncodeTo writes the header to b, HeaderLen bytes.
+func (c *Control) EncodeTo(b []byte) {
 	b[0], b[1] = uint8(c.Flags), c.Sender
 	binary.BigEndian.PutUint16(b[2:], c.Ack)
 	binary.BigEndian.PutUint16(b[4:], c.Pull)
@@ -170,8 +170,8 @@ const busyUnit = units.Microsecond
 // BusyTime returns the least time for which the receiver's link has enough to receive.
 func (c *Control) BusyTime() units.Time { return units.Time(c.Busy) * busyUnit }
 
-// Busy returns a time as a control packet carries it: rounded up to whole microseconds, and at
+// EncodeBusy returns a time as a control packet carries it: rounded up to whole microseconds, and at
 // most 65.535 ms.
-func Busy(t units.Time) uint16 {
+func EncodeBusy(t units.Time) uint16 {
 	return uint16(min(max(0, t+busyUnit-1)/busyUnit, 1<<16-1))
 }

@@ -21,12 +21,12 @@ import (
 func TestHeaders(t *testing.T) {
 	data := func(d Data) string {
 		b := bytes.Repeat([]byte{0xee}, HeaderLen)
-		d.Put(b)
+		d.EncodeTo(b)
 		return hex.EncodeToString(b)
 	}
 	control := func(c Control) string {
 		b := bytes.Repeat([]byte{0xee}, HeaderLen)
-		c.Put(b)
+		c.EncodeTo(b)
 		return hex.EncodeToString(b)
 	}
 	for _, c := range []struct{ name, got, want string }{
@@ -115,7 +115,7 @@ func TestBusyTime(t *testing.T) {
 		{0, 0}, {-units.Second, 0}, {1, units.Microsecond}, {units.Microsecond, units.Microsecond}, {units.Millisecond + 1, 1001 * units.Microsecond},
 		{units.Second, 65535 * units.Microsecond}, {units.Hour * 24 * 100, 65535 * units.Microsecond},
 	} {
-		if c := (Control{Busy: Busy(x.t)}); c.BusyTime() != x.want {
+		if c := (Control{Busy: EncodeBusy(x.t)}); c.BusyTime() != x.want {
 			t.Errorf("%v is told as %v, want %v", x.t, c.BusyTime(), x.want)
 		}
 	}
@@ -138,9 +138,9 @@ func FuzzHeaders(f *testing.F) {
 		again := make([]byte, HeaderLen)
 		switch {
 		case asData == nil:
-			d.Put(again)
+			d.EncodeTo(again)
 		case asControl == nil:
-			c.Put(again)
+			c.EncodeTo(again)
 		}
 		good := asData == nil || asControl == nil
 		if good && !bytes.Equal(again, b[:HeaderLen]) {

@@ -11,7 +11,7 @@ import (
 
 // LayerType is gopacket's layer type of both headers. A packet to UDP port 54793 is decoded
 // as Ethernet, IP, UDP, Layer and what the tunnel carries.
-var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "EQDS", Decoder: gopacket.DecodeFunc(decode)})
+var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "EQDS", Decoder: gopacket.DecodeFunc(decodeHeader)})
 
 // layerNumber does not collide with those of package roce, from 1710 on; gopacket leaves
 // numbers from 1000 on to others.
@@ -81,14 +81,14 @@ func (l *Layer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 		return err
 	}
 	if l.IsControl {
-		l.Control.Put(bytes)
+		l.Control.EncodeTo(bytes)
 	} else {
-		l.Data.Put(bytes)
+		l.Data.EncodeTo(bytes)
 	}
 	return nil
 }
 
-func decode(data []byte, p gopacket.PacketBuilder) error {
+func decodeHeader(data []byte, p gopacket.PacketBuilder) error {
 	l := new(Layer)
 	if err := l.DecodeFromBytes(data, p); err != nil {
 		return err

@@ -83,25 +83,25 @@ const (
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("HPCC needs the rate of the port's link: the first window is what it carries in a round trip; give the link a rate"))
+		check.AddError(errors.New("HPCC needs the rate of the port's link: the first window is what it carries in a round trip; give the link a rate"))
 	}
 	if c.Eta <= 0 {
-		check.Bad("eta", c.Eta, "a share above 0%%, up to 100%%")
+		check.AddRange("eta", c.Eta, "a share above 0%%, up to 100%%")
 	} else {
-		check.Share("eta", c.Eta, 0, 1)
+		check.CheckShare("eta", c.Eta, 0, 1)
 	}
-	check.Number("max_stage", c.MaxStage, 0, maxMaxStage)
+	check.CheckNumber("max_stage", c.MaxStage, 0, maxMaxStage)
 	if c.WAI < 0 {
-		check.Bad("w_ai", c.WAI, "an amount such as 80B, or 0 for the rule by eta and n")
+		check.AddRange("w_ai", c.WAI, "an amount such as 80B, or 0 for the rule by eta and n")
 	} else if c.WAI == 0 && c.Eta == 1 {
-		check.Bad("w_ai", c.WAI, "an amount such as 80B: with eta 100%% the rule gives no increase")
+		check.AddRange("w_ai", c.WAI, "an amount such as 80B: with eta 100%% the rule gives no increase")
 	}
-	check.Number("n", c.N, 1, maxFlows)
-	check.Time("base_rtt", c.BaseRTT, 0)
+	check.CheckNumber("n", c.N, 1, maxFlows)
+	check.CheckTime("base_rtt", c.BaseRTT, 0)
 	if c.MinRate != 0 {
-		check.Rate("min_rate", c.MinRate, line, "100Mbps")
+		check.CheckRate("min_rate", c.MinRate, line, "100Mbps")
 	}
-	check.Number("int_hops", c.INTHops, 1, telemetry.MaxHops)
+	check.CheckNumber("int_hops", c.INTHops, 1, telemetry.MaxHops)
 	return check.Err()
 }
 

@@ -81,25 +81,25 @@ func New(c *Config, f cc.Flow) *Control {
 		h.t = f.Path.RTT
 	}
 	h.learn = h.t == 0
-	h.w = h.initial()
+	h.w = h.initialWindow()
 	h.wc = h.w
-	h.apply()
+	h.applyWindow()
 	return h
 }
 
-// initial returns W_init, what the line carries in T.
-func (h *Control) initial() float64 { return float64(h.line) / 8 * h.t.Seconds() }
+// initialWindow returns W_init, what the line carries in T.
+func (h *Control) initialWindow() float64 { return float64(h.line) / 8 * h.t.Seconds() }
 
-// additive returns W_AI.
-func (h *Control) additive() float64 {
+// additiveIncrease returns W_AI.
+func (h *Control) additiveIncrease() float64 {
 	if h.config.WAI > 0 {
 		return float64(h.config.WAI)
 	}
-	return h.initial() * (1 - float64(h.config.Eta)) / float64(h.config.N)
+	return h.initialWindow() * (1 - float64(h.config.Eta)) / float64(h.config.N)
 }
 
-// Acked implements NewAck of Algorithm 1.
-func (h *Control) Acked(now units.Time, ack *cc.Ack) {
+// OnAck implements NewAck of Algorithm 1.
+func (h *Control) OnAck(now units.Time, ack *cc.Ack) {
 	if ack.RTT > 0 {
 		h.rtt = ack.RTT
 	}
@@ -107,7 +107,7 @@ func (h *Control) Acked(now units.Time, ack *cc.Ack) {
 		return
 	}
 	if h.learn && ack.RTT > 0 && (h.t == 0 || ack.RTT < h.t) {
-		h.shorten(ack.RTT)
+		h.setBaseRTT(ack.RTT)
 	}
 	if h.t == 0 {
 		return
@@ -122,7 +122,7 @@ func (h *Control) Acked(now units.Time, ack *cc.Ack) {
 	default:
 		if h.measureInflight(now, ack) {
 			h.w = h.computeWind(update || h.config.Reaction == PerACK)
-			h.apply()
+			h.applyWindow()
 		}
 		if update {
 			h.lastUpdateSeq = ack.Sent
@@ -169,56 +169,56 @@ func (h *Control) computeWind(update bool) float64 {
 	} else {
 		stage++
 	}
-	w = h.bound(w + h.additive())
+	w = h.boundWindow(w + h.additiveIncrease())
 	if update {
 		h.wc, h.incStage = w, stage
 	}
 	return w
 }
 
-// bound limits a window to what min_rate and the line rate carry in T.
-func (h *Control) bound(w float64) float64 {
-	least := float64(h.config.MinRate) / 8 * h.t.Seconds()
-	return max(min(w, h.initial()), least)
+// boundWindow limits a window to what min_rate and the line rate carry in T.
+func (h *Control) boundWindow(w float64) float64 {
+	minWindow := float64(h.config.MinRate) / 8 * h.t.Seconds()
+	return max(min(w, h.initialWindow()), minWindow)
 }
 
-// apply sets rate and window from W.
-func (h *Control) apply() {
+// applyWindow sets rate and window from W.
+func (h *Control) applyWindow() {
 	if h.t == 0 {
 		h.rate, h.window = h.line, 0
 		return
 	}
 	h.rate = h.line
-	if h.w < h.initial() {
+	if h.w < h.initialWindow() {
 		h.rate = min(h.line, max(1, units.Rate(h.w*8/h.t.Seconds())))
 	}
 	h.window = max(1, units.Bytes(h.w*h.payload))
 }
 
-// shorten makes rtt the base RTT, without changing the rate.
-func (h *Control) shorten(rtt units.Time) {
+// setBaseRTT makes rtt the base RTT, without changing the rate.
+func (h *Control) setBaseRTT(rtt units.Time) {
 	if h.t == 0 {
 		h.t = rtt
-		h.w = h.initial()
+		h.w = h.initialWindow()
 		h.wc = h.w
 	} else {
 		by := float64(rtt) / float64(h.t)
 		h.t = rtt
-		h.w, h.wc = h.bound(h.w*by), h.bound(h.wc*by)
+		h.w, h.wc = h.boundWindow(h.w*by), h.boundWindow(h.wc*by)
 	}
-	h.apply()
+	h.applyWindow()
 }
 
-// Line bounds the window by the new line rate. A flow that had all of the old rate gets all of
+// SetLineRate bounds the window by the new line rate. A flow that had all of the old rate gets all of
 // the new one.
-func (h *Control) Line(_ units.Time, r units.Rate) {
-	all := h.wc >= h.initial()
+func (h *Control) SetLineRate(_ units.Time, r units.Rate) {
+	all := h.wc >= h.initialWindow()
 	h.line = r
 	if all {
-		h.w, h.wc = h.initial(), h.initial()
+		h.w, h.wc = h.initialWindow(), h.initialWindow()
 	}
-	h.w, h.wc = h.bound(h.w), h.bound(h.wc)
-	h.apply()
+	h.w, h.wc = h.boundWindow(h.w), h.boundWindow(h.wc)
+	h.applyWindow()
 }
 
 // Rate returns R = W/T.
@@ -227,17 +227,17 @@ func (h *Control) Rate() units.Rate { return h.rate }
 // Window returns W in payload.
 func (h *Control) Window() units.Bytes { return h.window }
 
-// Gauges implements cc.Control.
-func (h *Control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (h *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	if h.count == 0 {
-		return append(values, gauge.None, h.w, h.wc, 0, gauge.Span(h.t), h.lastRTT(), 0)
+		return append(values, gauge.None, h.w, h.wc, 0, gauge.TimeValue(h.t), h.lastRTT(), 0)
 	}
-	return append(values, h.u, h.w, h.wc, float64(h.incStage), gauge.Span(h.t), h.lastRTT(), float64(h.count))
+	return append(values, h.u, h.w, h.wc, float64(h.incStage), gauge.TimeValue(h.t), h.lastRTT(), float64(h.count))
 }
 
 func (h *Control) lastRTT() float64 {
 	if h.rtt == 0 {
 		return gauge.None
 	}
-	return gauge.Span(h.rtt)
+	return gauge.TimeValue(h.rtt)
 }

@@ -45,7 +45,7 @@ func TestConvergence(t *testing.T) {
 			flows = append(flows, b.Start(config.New(b.Flow())))
 		}
 		b.Run(c.settle)
-		b.Measure(flows...)
+		b.RestartMeasurement(flows...)
 		b.Run(c.settle + 4*ms)
 		mean, longest, used := b.Results()
 		jain := cctest.Jain(flows...)
@@ -66,7 +66,7 @@ func TestIncast(t *testing.T) {
 	}
 	b.Run(300 * units.Microsecond)
 	_, longest, _ := b.Results()
-	b.Measure()
+	b.RestartMeasurement()
 	b.Run(2 * units.Millisecond)
 	mean, after, used := b.Results()
 	t.Logf("queue at most %.0f B, then %.0f B and %.0f B at most, %.4f of the link", longest, mean, after, used)
@@ -89,7 +89,7 @@ func TestReclaim(t *testing.T) {
 		f.Stop()
 	}
 	b.Run(3*units.Millisecond + 12*b.RTT())
-	b.Measure()
+	b.RestartMeasurement()
 	b.Run(4 * units.Millisecond)
 	if _, _, used := b.Results(); used < 0.94 {
 		t.Errorf("%.4f of the link 12 round trips after the others stopped", used)
@@ -108,7 +108,7 @@ func TestPerACKOverreacts(t *testing.T) {
 			b.Start(c.New(b.Flow()))
 		}
 		b.Run(100 * units.Microsecond)
-		b.Measure()
+		b.RestartMeasurement()
 		b.Run(300 * units.Microsecond)
 		_, _, used := b.Results()
 		return used
@@ -122,19 +122,19 @@ func TestPerACKOverreacts(t *testing.T) {
 
 // TestConfigAsText: the presets are valid at all line rates, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "hpcc", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "hpcc", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestGauges: their values fit their descriptions before and after the first
 // acknowledgement.
 func TestGauges(t *testing.T) {
 	h, ack := measured()
-	if got, want := cctest.Gauges(t, "hpcc", h), "w 162500B w_c 162500B inc_stage 0 base_rtt 1.3e-05s hops 0"; got != want {
+	if got, want := cctest.FormatGauges(t, "hpcc", h), "w 162500B w_c 162500B inc_stage 0 base_rtt 1.3e-05s hops 0"; got != want {
 		t.Errorf("at the start %s, want %s", got, want)
 	}
 	ack()
 	ack()
-	if got, want := cctest.Gauges(t, "hpcc", h), "u 0.998031 w 154761B w_c 162500B inc_stage 0 base_rtt 1.3e-05s rtt 1.4e-05s hops 3"; got != want {
+	if got, want := cctest.FormatGauges(t, "hpcc", h), "u 0.998031 w 154761B w_c 162500B inc_stage 0 base_rtt 1.3e-05s rtt 1.4e-05s hops 3"; got != want {
 		t.Errorf("after two acknowledgements %s, want %s", got, want)
 	}
 }
@@ -179,9 +179,9 @@ func measured() (*Control, func()) {
 		hops[0] = telemetry.NewHop(fast, now, 3*sent, 0)
 		hops[1] = telemetry.NewHop(slow, now, sent, 0)
 		hops[2] = telemetry.NewHop(slow, now, sent/2, 1600)
-		h.Acked(now, &ack)
+		h.OnAck(now, &ack)
 		if h.Window() > 0 && h.Rate() > 0 {
-			h.Sent(now, 1100)
+			h.OnPacketSent(now, 1100)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // TestTranscripts plays acknowledgements.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "hpcc", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "hpcc", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
@@ -45,7 +45,7 @@ func (p *player) input(f []string) error {
 	}
 	if f[1] == "line" {
 		r, err := units.ParseRate(f[2])
-		p.flow.Line(now, r)
+		p.flow.SetLineRate(now, r)
 		p.show(strings.Join(f[:3], " "))
 		return err
 	}
@@ -74,7 +74,7 @@ func (p *player) input(f []string) error {
 		}
 		a.Hops = append(a.Hops, hop)
 	}
-	p.flow.Acked(now, &a)
+	p.flow.OnAck(now, &a)
 	p.show(f[0] + " " + f[1])
 	return nil
 }

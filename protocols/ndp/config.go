@@ -63,15 +63,15 @@ func Default() Config {
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < minMTU || c.MTU > maxMTU {
-		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
+		check.AddRange("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
 	}
-	check.Number("window", c.Window, 0, maxWindow)
-	check.Number("paths", c.Paths, 1, maxPaths)
-	check.Time("rto", c.RTO, units.Microsecond)
-	check.Time("max-rto", c.MaxRTO, c.RTO)
-	check.Number("retries", c.Retries, 1, maxTries)
-	check.Share("pull-share", c.PullShare, 0.01, 1)
-	check.Number("priority", c.Priority, 0, 255)
+	check.CheckNumber("window", c.Window, 0, maxWindow)
+	check.CheckNumber("paths", c.Paths, 1, maxPaths)
+	check.CheckTime("rto", c.RTO, units.Microsecond)
+	check.CheckTime("max-rto", c.MaxRTO, c.RTO)
+	check.CheckNumber("retries", c.Retries, 1, maxTries)
+	check.CheckShare("pull-share", c.PullShare, 0.01, 1)
+	check.CheckNumber("priority", c.Priority, 0, 255)
 	return check.Err()
 }
 
@@ -83,8 +83,8 @@ func (c *Config) HeadersLen() units.Bytes {
 	return wire.IPv4Header + wire.UDPHeader + HeaderLen
 }
 
-// Full returns the payload of a full packet.
-func (c *Config) Full() units.Bytes { return c.MTU - c.HeadersLen() }
+// FullPayload returns the payload of a full packet.
+func (c *Config) FullPayload() units.Bytes { return c.MTU - c.HeadersLen() }
 
 // WindowFor returns the window for a path: Window if it is set, otherwise the bandwidth-delay
 // product in packets of a size on the wire, plus Allowance.

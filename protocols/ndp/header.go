@@ -84,8 +84,8 @@ func (h *Header) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header to b, HeaderLen bytes.
-func (h *Header) Put(b []byte) {
+// EncodeTo writes the header to b, HeaderLen bytes.
+func (h *Header) EncodeTo(b []byte) {
 	b[0], b[1] = uint8(h.Flags), h.Service
 	binary.BigEndian.PutUint16(b[2:], h.Path)
 	binary.BigEndian.PutUint32(b[4:], h.Connection)

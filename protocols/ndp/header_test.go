@@ -28,7 +28,7 @@ func TestHeader(t *testing.T) {
 		{Header{Flags: FlagPULL, Pull: 9}, "0100 0000 00000000 00000000 00000009"},
 	} {
 		b := bytes.Repeat([]byte{0xee}, HeaderLen)
-		c.h.Put(b)
+		c.h.EncodeTo(b)
 		if got, want := hex.EncodeToString(b), strings.ReplaceAll(c.want, " ", ""); got != want {
 			t.Errorf("%v is %s, want %s", c.h.Flags, got, want)
 		}
@@ -72,7 +72,7 @@ func FuzzHeader(f *testing.F) {
 		var h Header
 		good := h.Decode(b) == nil
 		if again := make([]byte, HeaderLen); good {
-			if h.Put(again); !bytes.Equal(again, b[:HeaderLen]) {
+			if h.EncodeTo(again); !bytes.Equal(again, b[:HeaderLen]) {
 				t.Fatalf("% x is written as % x", b[:HeaderLen], again)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // LayerType is gopacket's layer type of the header. A packet to UDP port 54794 is decoded as
 // Ethernet, IP, UDP, Layer and payload.
-var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
+var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decodeHeader)})
 
 // layerNumber does not collide with that of package eqds; gopacket leaves numbers from 1000 on
 // to others.
@@ -62,12 +62,12 @@ func (l *Layer) NextLayerType() gopacket.LayerType {
 func (l *Layer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	bytes, err := b.PrependBytes(HeaderLen)
 	if err == nil {
-		l.Put(bytes)
+		l.EncodeTo(bytes)
 	}
 	return err
 }
 
-func decode(data []byte, p gopacket.PacketBuilder) error {
+func decodeHeader(data []byte, p gopacket.PacketBuilder) error {
 	l := new(Layer)
 	if err := l.DecodeFromBytes(data, p); err != nil {
 		return err

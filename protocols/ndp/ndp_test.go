@@ -20,7 +20,7 @@ func transcript(t *testing.T, packets int64, window int, fates []fate, lost map[
 	c := Default()
 	c.MTU, c.Paths = 9000, 1
 	sent := 0
-	n := newNetwork(&c, Start{Size: units.Bytes(packets) * c.Full(), Window: window, RTT: 10 * us}, nil)
+	n := newNetwork(&c, Start{Size: units.Bytes(packets) * c.FullPayload(), Window: window, RTT: 10 * us}, nil)
 	n.way = func(toReceiver bool, h *Header) []fate {
 		f := fate{delay: 5 * us}
 		if toReceiver {
@@ -188,7 +188,7 @@ func TestGivesUp(t *testing.T) {
 	c.Retries = 4
 	n := newNetwork(&c, Start{Size: 100_000, Window: 10}, func(bool, *Header) []fate { return nil })
 	n.run(units.Second)
-	if n.sender.Phase() != Failed || !strings.Contains(n.sender.Failure(), "5 timeouts") || n.sender.Timer() != units.Never {
+	if n.sender.Phase() != Failed || !strings.Contains(n.sender.Failure(), "5 timeouts") || n.sender.NextTimer() != units.Never {
 		t.Errorf("phase %d %s at %v", n.sender.Phase(), n.sender.Failure(), n.now)
 	}
 }
@@ -201,7 +201,7 @@ func TestLyingReceiver(t *testing.T) {
 	s.Reset(0, &c, Start{Size: 10_000_000, Window: 5, Rand: rand.New(rand.NewPCG(1, 1))})
 	sent := func() (n int) {
 		var h Header
-		for s.Ready() {
+		for s.CanSend() {
 			s.Next(0, &h)
 			n++
 		}
@@ -223,8 +223,8 @@ func TestLyingReceiver(t *testing.T) {
 		s.Receive(us, &Header{Flags: f, Seq: 0xffff_0000, Pull: s.pulled - 9})
 	}
 	s.Receive(us, &Header{Seq: 1, Pull: 1 << 20}) // data
-	s.Returned(us, &Header{Seq: 1, Path: 4000})
-	if s.flies != state || s.acked != acked || s.Ready() {
+	s.ReceiveReturned(us, &Header{Seq: 1, Path: 4000})
+	if s.flies != state || s.acked != acked || s.CanSend() {
 		t.Errorf("%d packets fly, %v acknowledged", s.flies, s.acked)
 	}
 	checkSender(t, &s)
@@ -250,8 +250,8 @@ func newReceivers(t *testing.T, priorities ...int) (*Pacer, []*Receiver) {
 
 // pulled returns the connections of the PULLs that leave by a time.
 func pulled(p *Pacer, end units.Time) (order []uint32) {
-	for p.Due() <= end {
-		h := p.Next(max(0, p.Due())).Owner.Pull()
+	for p.NextPull() <= end {
+		h := p.Next(max(0, p.NextPull())).Owner.MakePull()
 		order = append(order, h.Connection)
 	}
 	return order
@@ -271,7 +271,7 @@ func TestLyingSender(t *testing.T) {
 	if got := fmt.Sprint(order[:20]); got != "[0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1]" {
 		t.Errorf("pulled are %v", got)
 	}
-	if d := r[0].Demand(); d > maxPulls {
+	if d := r[0].WantedMTUs(); d > maxPulls {
 		t.Errorf("%d PULLs wait", d)
 	}
 	for _, h := range []Header{{Seq: span + 10}, {Seq: 0xffff_ffff}, {Seq: 3, Flags: FlagLast}} {
@@ -285,7 +285,7 @@ func TestLyingSender(t *testing.T) {
 			t.Errorf("behind the end %+v is answered by %+v", h, a)
 		}
 	}
-	if got := r[1].Received(); got != 10*1456+1 || r[1].Complete() {
+	if got := r[1].ReceivedBytes(); got != 10*1456+1 || r[1].IsComplete() {
 		t.Errorf("%v have come", got)
 	}
 }
@@ -307,14 +307,14 @@ func TestPriority(t *testing.T) {
 func TestPeer(t *testing.T) {
 	p := Peer{next: 0xffff_fffe}
 	for _, n := range []uint32{0, 1, 0xffff_ffff} {
-		p.End(n)
+		p.RecordEnd(n)
 	}
-	if p.Over(0xffff_fffe) || !p.Over(0xffff_ffff) || !p.Over(0) || !p.Over(1) || p.Over(2) || len(p.over) != 3 {
+	if p.IsOver(0xffff_fffe) || !p.IsOver(0xffff_ffff) || !p.IsOver(0) || !p.IsOver(1) || p.IsOver(2) || len(p.over) != 3 {
 		t.Errorf("%+v", p)
 	}
-	p.End(0xffff_fffe)
-	p.End(0xffff_fffe)
-	if p.next != 2 || len(p.over) != 0 || !p.Over(0xffff_fffe) || p.Over(2) {
+	p.RecordEnd(0xffff_fffe)
+	p.RecordEnd(0xffff_fffe)
+	if p.next != 2 || len(p.over) != 0 || !p.IsOver(0xffff_fffe) || p.IsOver(2) {
 		t.Errorf("%+v", p)
 	}
 }
@@ -325,10 +325,10 @@ func TestPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, penalty := range []bool{false, true} {
 		var p paths
-		p.reset(8, penalty)
+		p.resetPaths(8, penalty)
 		turns := map[uint32][]uint16{}
 		for range 8 * 40 {
-			x := p.next(r)
+			x := p.nextPath(r)
 			p.recordPacket(x, x == 3)
 			turns[p.turn] = append(turns[p.turn], x)
 		}
@@ -396,13 +396,13 @@ func TestDoesNotAllocate(t *testing.T) {
 		r.Reset(&c, p, &Header{})
 		var h Header
 		for now := units.Time(0); s.Phase() == Active; now += us {
-			for s.Ready() {
+			for s.CanSend() {
 				payload, _ := s.Next(now, &h)
 				a, _ := r.Receive(&h, payload, random.IntN(5) == 0)
 				s.Receive(now, &a)
 			}
 			if x := p.Next(now); x != nil {
-				h = x.Owner.Pull()
+				h = x.Owner.MakePull()
 				s.Receive(now, &h)
 			}
 		}
@@ -423,13 +423,13 @@ func BenchmarkPackets(b *testing.B) {
 	b.ReportAllocs()
 	for now := units.Time(0); b.Loop(); now += 2 * us {
 		var h Header
-		s.Timer()
+		s.NextTimer()
 		if payload, ok := s.Next(now, &h); ok {
 			a, _ := r.Receive(&h, payload, false)
 			s.Receive(now, &a)
 		}
 		if x := p.Next(now); x != nil {
-			h = x.Owner.Pull()
+			h = x.Owner.MakePull()
 			s.Receive(now, &h)
 		}
 	}

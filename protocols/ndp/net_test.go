@@ -89,7 +89,7 @@ func (n *network) send(toReceiver bool, h Header, payload units.Bytes) {
 
 // settle does what is due at both ends, and schedules the next check.
 func (n *network) settle() {
-	for n.sender.Ready() && n.free <= n.now {
+	for n.sender.CanSend() && n.free <= n.now {
 		var h Header
 		payload, ok := n.sender.Next(n.now, &h)
 		if !ok {
@@ -99,13 +99,13 @@ func (n *network) settle() {
 		n.send(true, h, payload)
 	}
 	for s := n.pacer.Next(n.now); s != nil; s = n.pacer.Next(n.now) {
-		n.send(false, s.Owner.Pull(), 0)
+		n.send(false, s.Owner.MakePull(), 0)
 	}
 	if n.check != nil {
 		n.check()
 	}
-	at := min(n.sender.Timer(), max(n.now, n.pacer.Due()))
-	if n.sender.Ready() {
+	at := min(n.sender.NextTimer(), max(n.now, n.pacer.NextPull()))
+	if n.sender.CanSend() {
 		at = min(at, n.free)
 	}
 	if at != units.Never {
@@ -118,8 +118,8 @@ func (n *network) receive(e *event) {
 	h := e.header
 	switch {
 	case n.open:
-	case n.peer.Over(h.Connection):
-		n.send(false, Late(h), 0)
+	case n.peer.IsOver(h.Connection):
+		n.send(false, AnswerLate(h), 0)
 		return
 	case h.Flags&FlagSYN == 0:
 		return
@@ -132,10 +132,10 @@ func (n *network) receive(e *event) {
 		return
 	}
 	n.send(false, answer, 0)
-	if n.receiver.Complete() {
+	if n.receiver.IsComplete() {
 		n.arrived++
-		n.came = n.receiver.Received()
-		n.peer.End(h.Connection)
+		n.came = n.receiver.ReceivedBytes()
+		n.peer.RecordEnd(h.Connection)
 		n.open = false
 	}
 }
@@ -152,9 +152,9 @@ func (n *network) run(end units.Time) {
 		switch {
 		case e.header == nil:
 			looked = n.now
-			n.sender.Tick(n.now)
+			n.sender.OnTimer(n.now)
 		case e.returned:
-			n.sender.Returned(n.now, e.header)
+			n.sender.ReceiveReturned(n.now, e.header)
 		case e.toSender:
 			n.sender.Receive(n.now, e.header)
 		default:

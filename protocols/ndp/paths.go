@@ -19,13 +19,13 @@ type pathCount struct {
 // When a path is left out. These are this project's: the paper compares paths and gives no
 // numbers.
 const (
-	penaltyLeast = 8 // judged packets before a path is compared
-	penaltyTimes = 2 // times the share of bad packets of all paths
-	penaltyTurns = 4 // turns for which a path is left out
+	minPenaltyPackets = 8 // judged packets before a path is compared
+	penaltyTimes      = 2 // times the share of bad packets of all paths
+	penaltyTurns      = 4 // turns for which a path is left out
 )
 
-// reset starts with n paths. With penalty, it counts what happens on them.
-func (s *paths) reset(n int, penalty bool) {
+// resetPaths starts with n paths. With penalty, it counts what happens on them.
+func (s *paths) resetPaths(n int, penalty bool) {
 	if len(s.order) != n {
 		s.order = make([]uint16, n)
 	}
@@ -43,8 +43,8 @@ func (s *paths) reset(n int, penalty bool) {
 	s.at, s.turn = 0, 0
 }
 
-// next returns the path of the packet that leaves now.
-func (s *paths) next(r *rand.Rand) uint16 {
+// nextPath returns the path of the packet that leaves now.
+func (s *paths) nextPath(r *rand.Rand) uint16 {
 	for {
 		n := len(s.order)
 		if s.at == n {
@@ -85,7 +85,7 @@ func (s *paths) excludeBadPaths() {
 	}
 	for i := range s.counted {
 		c := &s.counted[i]
-		if c.judged < penaltyLeast {
+		if c.judged < minPenaltyPackets {
 			continue
 		}
 		if c.until <= s.turn && uint64(c.bad)*judged > penaltyTimes*bad*uint64(c.judged) && out < len(s.order)/2 {

@@ -42,14 +42,14 @@ func (r *Receiver) Reset(c *Config, p *Pacer, h *Header) {
 	if r.bits == nil {
 		r.bits = make([]uint64, 2)
 	}
-	p.Join(&r.Sender, r, uint8(c.Priority), maxPulls)
+	p.JoinSender(&r.Sender, r, uint8(c.Priority), maxPulls)
 }
 
-// Complete reports whether everything has arrived.
-func (r *Receiver) Complete() bool { return r.total >= 0 && r.next == r.total }
+// IsComplete reports whether everything has arrived.
+func (r *Receiver) IsComplete() bool { return r.total >= 0 && r.next == r.total }
 
-// Received returns the payload that has arrived, each byte counted once.
-func (r *Receiver) Received() units.Bytes { return r.received }
+// ReceivedBytes returns the payload that has arrived, each byte counted once.
+func (r *Receiver) ReceivedBytes() units.Bytes { return r.received }
 
 // Receive handles a data packet of the connection with its payload; trimmed means that only the
 // header has arrived. It returns the immediate answer; ok is false for a packet that cannot
@@ -60,7 +60,7 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 	switch {
 	case seq < 0 || seq >= r.next+span || r.total >= 0 && (seq >= r.total || last != (seq == r.total-1)):
 		return Header{}, false
-	case last && r.total < 0 && (r.next > seq+1 || r.ahead > 0 && r.highest() > seq):
+	case last && r.total < 0 && (r.next > seq+1 || r.ahead > 0 && r.highestArrived() > seq):
 		return Header{}, false // it would end before packets that have arrived
 	}
 	if last {
@@ -68,53 +68,53 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 	}
 	answer = Header{Flags: FlagACK, Service: r.service, Path: h.Path, Connection: r.connection, Seq: h.Seq}
 	switch {
-	case r.has(seq):
+	case r.hasArrived(seq):
 	case trimmed:
 		answer.Flags = FlagNACK
-		r.want()
+		r.requestMissing()
 	default:
 		r.recordArrival(seq)
 		r.received += payload
-		r.want()
+		r.requestMissing()
 	}
 	answer.Pull = r.pulls
 	return answer, true
 }
 
-// want adds a PULL if more packets are missing than were asked for.
-func (r *Receiver) want() {
+// requestMissing adds a PULL if more packets are missing than were asked for.
+func (r *Receiver) requestMissing() {
 	switch {
-	case r.Complete():
+	case r.IsComplete():
 		r.pacer.RemoveSender(&r.Sender)
-	case r.total < 0 || int64(r.Demand()) < r.total-r.next-r.ahead:
-		r.pacer.Want(&r.Sender, r.Number()+uint16(r.Demand())+1)
+	case r.total < 0 || int64(r.WantedMTUs()) < r.total-r.next-r.ahead:
+		r.pacer.RaiseTarget(&r.Sender, r.PullNumber()+uint16(r.WantedMTUs())+1)
 	}
 }
 
-// Pull returns the PULL that leaves when the pacer has chosen the connection.
-func (r *Receiver) Pull() Header {
+// MakePull returns the PULL that leaves when the pacer has chosen the connection.
+func (r *Receiver) MakePull() Header {
 	r.pulls++
 	r.path = (r.path + 1) % r.paths
 	return Header{Flags: FlagPULL, Service: r.service, Path: uint16(r.path), Connection: r.connection, Pull: r.pulls}
 }
 
-// word returns the word and the bit that record the arrival of a packet.
-func (r *Receiver) word(seq int64) (*uint64, uint64) {
+// arrivalBit returns the word and the bit that record the arrival of a packet.
+func (r *Receiver) arrivalBit(seq int64) (*uint64, uint64) {
 	return &r.bits[seq>>6&int64(len(r.bits)-1)], 1 << (seq & 63)
 }
 
-func (r *Receiver) has(seq int64) bool {
+func (r *Receiver) hasArrived(seq int64) bool {
 	if seq < r.next || seq >= r.next+int64(len(r.bits)-1)*64 {
 		return seq < r.next
 	}
-	w, bit := r.word(seq)
+	w, bit := r.arrivalBit(seq)
 	return *w&bit != 0
 }
 
-// highest returns the highest packet that has arrived, if one is ahead.
-func (r *Receiver) highest() int64 {
+// highestArrived returns the highest packet that has arrived, if one is ahead.
+func (r *Receiver) highestArrived() int64 {
 	for seq := r.next + int64(len(r.bits)-1)*64 - 1; seq > r.next; seq-- {
-		if r.has(seq) {
+		if r.hasArrived(seq) {
 			return seq
 		}
 	}
@@ -124,13 +124,13 @@ func (r *Receiver) highest() int64 {
 // recordArrival records that a packet has arrived for the first time.
 func (r *Receiver) recordArrival(seq int64) {
 	for seq >= r.next+int64(len(r.bits)-1)*64 {
-		r.grow()
+		r.growWindow()
 	}
-	w, bit := r.word(seq)
+	w, bit := r.arrivalBit(seq)
 	*w |= bit
 	r.ahead++
 	for {
-		w, bit := r.word(r.next)
+		w, bit := r.arrivalBit(r.next)
 		if *w&bit == 0 {
 			return
 		}
@@ -140,13 +140,13 @@ func (r *Receiver) recordArrival(seq int64) {
 	}
 }
 
-// grow doubles the room for packets ahead.
-func (r *Receiver) grow() {
+// growWindow doubles the room for packets ahead.
+func (r *Receiver) growWindow() {
 	old := Receiver{next: r.next, bits: r.bits}
 	r.bits = make([]uint64, 2*len(old.bits))
 	for seq := r.next; seq < r.next+int64(len(old.bits)-1)*64; seq++ {
-		if old.has(seq) {
-			w, bit := r.word(seq)
+		if old.hasArrived(seq) {
+			w, bit := r.arrivalBit(seq)
 			*w |= bit
 		}
 	}
@@ -159,15 +159,15 @@ type Peer struct {
 	over map[uint32]struct{}
 }
 
-// Over reports whether a connection is over.
-func (p *Peer) Over(n uint32) bool {
+// IsOver reports whether a connection is over.
+func (p *Peer) IsOver(n uint32) bool {
 	_, is := p.over[n]
 	return is || int32(n-p.next) < 0
 }
 
-// End records that a connection is over.
-func (p *Peer) End(n uint32) {
-	if p.Over(n) {
+// RecordEnd records that a connection is over.
+func (p *Peer) RecordEnd(n uint32) {
+	if p.IsOver(n) {
 		return
 	}
 	if n != p.next {
@@ -185,7 +185,7 @@ func (p *Peer) End(n uint32) {
 	}
 }
 
-// Late returns the answer to a data packet of a connection that is over: all of it has arrived.
-func Late(h *Header) Header {
+// AnswerLate returns the answer to a data packet of a connection that is over: all of it has arrived.
+func AnswerLate(h *Header) Header {
 	return Header{Flags: FlagACK, Service: h.Service, Path: h.Path, Connection: h.Connection, Seq: h.Seq, Pull: h.Pull}
 }

@@ -30,8 +30,8 @@ type Counters struct {
 	Timeouts uint64 `json:"timeouts"` // packets sent again after a timeout, and lost PULLs
 }
 
-// Add adds the counters of another sender.
-func (c *Counters) Add(o Counters) {
+// AddCounters adds the counters of another sender.
+func (c *Counters) AddCounters(o Counters) {
 	c.Packets += o.Packets
 	c.Resent += o.Resent
 	c.ACKs += o.ACKs
@@ -74,8 +74,8 @@ type launch struct {
 	at  units.Time
 }
 
-// Sender is the sending end of a connection. Inputs come in time order; the results of Ready
-// and Timer hold until the next input.
+// Sender is the sending end of a connection. Inputs come in time order; the results of CanSend
+// and NextTimer hold until the next input.
 type Sender struct {
 	config *Config
 	Start
@@ -110,8 +110,8 @@ func (s *Sender) Reset(now units.Time, c *Config, x Start) {
 	slots, again, launched, p := s.slots, s.again, s.launched, s.paths
 	again.Clear()
 	launched.Clear()
-	p.reset(c.Paths, c.PathPenalty)
-	*s = Sender{config: c, Start: x, full: c.Full(), phase: Active, slots: slots, again: again, launched: launched, paths: p, credit: x.Window, heard: now, backed: now}
+	p.resetPaths(c.Paths, c.PathPenalty)
+	*s = Sender{config: c, Start: x, full: c.FullPayload(), phase: Active, slots: slots, again: again, launched: launched, paths: p, credit: x.Window, heard: now, backed: now}
 	s.count = max(1, int64((x.Size+s.full-1)/s.full))
 	if s.slots == nil {
 		s.slots = make([]slot, 64)
@@ -124,8 +124,8 @@ func (s *Sender) Phase() Phase { return s.phase }
 // Failure returns why the connection has failed.
 func (s *Sender) Failure() string { return s.failure }
 
-// Acked returns the payload that is known to have arrived, in any order.
-func (s *Sender) Acked() units.Bytes { return s.acked }
+// AckedBytes returns the payload that is known to have arrived, in any order.
+func (s *Sender) AckedBytes() units.Bytes { return s.acked }
 
 // InFlight returns the payload in flight, as far as is known, in full packets.
 func (s *Sender) InFlight() units.Bytes { return units.Bytes(s.flies) * s.full }
@@ -139,46 +139,46 @@ func (s *Sender) SRTT() units.Time { return s.srtt }
 // Counters returns the sender's counters.
 func (s *Sender) Counters() Counters { return s.counted }
 
-// Ready reports whether a packet may be sent now.
-func (s *Sender) Ready() bool { return s.phase == Active && s.credit > 0 && s.has() }
+// CanSend reports whether a packet may be sent now.
+func (s *Sender) CanSend() bool { return s.phase == Active && s.credit > 0 && s.hasPacket() }
 
-// has reports whether there is a packet to send.
-func (s *Sender) has() bool { return s.waits > 0 || s.nxt < s.count && s.nxt-s.una < span }
+// hasPacket reports whether there is a packet to send.
+func (s *Sender) hasPacket() bool { return s.waits > 0 || s.nxt < s.count && s.nxt-s.una < span }
 
 // dropUnusedCredit drops credit for which there is nothing to send, and ends a complete connection.
 func (s *Sender) dropUnusedCredit() {
 	if s.una == s.count {
 		s.phase = Done
 	}
-	if !s.has() {
+	if !s.hasPacket() {
 		s.credit = 0
 	}
 }
 
-// slot returns the slot of a packet.
-func (s *Sender) slot(seq int64) *slot { return &s.slots[seq&int64(len(s.slots)-1)] }
+// slotOf returns the slot of a packet.
+func (s *Sender) slotOf(seq int64) *slot { return &s.slots[seq&int64(len(s.slots)-1)] }
 
-// length returns the payload of a packet.
-func (s *Sender) length(seq int64) units.Bytes {
+// payloadOf returns the payload of a packet.
+func (s *Sender) payloadOf(seq int64) units.Bytes {
 	return min(s.full, s.Size-units.Bytes(seq)*s.full)
 }
 
 // Next fills in the header of the packet to be sent at now and returns its payload; ok is false
 // if there is none. Retransmissions go first.
 func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) {
-	if !s.Ready() {
+	if !s.CanSend() {
 		return 0, false
 	}
-	path := s.paths.next(s.Rand)
+	path := s.paths.nextPath(s.Rand)
 	var seq int64
 	if s.waits > 0 {
-		for seq = s.again.Pop(); seq < s.una || s.slot(seq).state != waiting; {
+		for seq = s.again.Pop(); seq < s.una || s.slotOf(seq).state != waiting; {
 			seq = s.again.Pop()
 		}
 		s.waits--
-		x := s.slot(seq)
+		x := s.slotOf(seq)
 		if path == x.path { // a NACK's path tells which transmission it is about
-			path = s.paths.next(s.Rand)
+			path = s.paths.nextPath(s.Rand)
 		}
 		*x = slot{at: now, path: path, again: true}
 		s.counted.Resent++
@@ -186,9 +186,9 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 		seq = s.nxt
 		s.nxt++
 		if s.nxt-s.una > int64(len(s.slots)) {
-			s.grow()
+			s.growRing()
 		}
-		*s.slot(seq) = slot{at: now, path: path}
+		*s.slotOf(seq) = slot{at: now, path: path}
 	}
 	s.credit--
 	s.flies++
@@ -203,26 +203,26 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 		h.Flags |= FlagLast
 	}
 	s.dropUnusedCredit()
-	return s.length(seq), true
+	return s.payloadOf(seq), true
 }
 
-// grow doubles the room for packets; the last one's slot is not used yet.
-func (s *Sender) grow() {
+// growRing doubles the room for packets; the last one's slot is not used yet.
+func (s *Sender) growRing() {
 	old := s.slots
 	s.slots = make([]slot, 2*len(old))
 	for k := s.una; k < s.nxt-1; k++ {
-		*s.slot(k) = old[k&int64(len(old)-1)]
+		*s.slotOf(k) = old[k&int64(len(old)-1)]
 	}
 }
 
-// find returns the packet with a sequence number, or nil if it is not between the first
+// findPacket returns the packet with a sequence number, or nil if it is not between the first
 // unacknowledged packet and the last one sent.
-func (s *Sender) find(n uint32) (int64, *slot) {
+func (s *Sender) findPacket(n uint32) (int64, *slot) {
 	seq := s.una + int64(int32(n-uint32(s.una)))
 	if seq < s.una || seq >= s.nxt {
 		return 0, nil
 	}
-	return seq, s.slot(seq)
+	return seq, s.slotOf(seq)
 }
 
 // Receive handles an ACK, a NACK or a PULL. Data is ignored.
@@ -234,15 +234,15 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 	switch h.Flags {
 	case FlagACK:
 		s.counted.ACKs++
-		s.ack(now, h)
+		s.handleAck(now, h)
 	case FlagNACK:
 		s.counted.NACKs++
 		// A packet that is sent again takes another path, if there is one: a late NACK is
 		// recognised by its path.
-		if seq, x := s.find(h.Seq); x != nil && x.state == inFlight && (x.path == h.Path || s.config.Paths == 1) {
+		if seq, x := s.findPacket(h.Seq); x != nil && x.state == inFlight && (x.path == h.Path || s.config.Paths == 1) {
 			s.answered++
 			s.paths.recordPacket(x.path, true)
-			s.lose(seq, x)
+			s.scheduleResend(seq, x)
 		}
 	case FlagPULL:
 		s.counted.Pulls++
@@ -259,9 +259,9 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 // recordContact records that the network is alive.
 func (s *Sender) recordContact(now units.Time) { s.heard, s.backed, s.tries = now, now, 0 }
 
-// ack handles the ACK of a packet.
-func (s *Sender) ack(now units.Time, h *Header) {
-	seq, x := s.find(h.Seq)
+// handleAck handles the ACK of a packet.
+func (s *Sender) handleAck(now units.Time, h *Header) {
+	seq, x := s.findPacket(h.Seq)
 	if x == nil || x.state == received {
 		return
 	}
@@ -273,18 +273,18 @@ func (s *Sender) ack(now units.Time, h *Header) {
 	default:
 		s.flies--
 		if !x.again {
-			s.sample(now - x.at)
+			s.sampleRTT(now - x.at)
 		}
 	}
 	x.state = received
-	s.acked += s.length(seq)
-	for s.una < s.nxt && s.slot(s.una).state == received {
+	s.acked += s.payloadOf(seq)
+	for s.una < s.nxt && s.slotOf(s.una).state == received {
 		s.una++
 	}
 }
 
-// sample handles an RTT sample (RFC 6298).
-func (s *Sender) sample(rtt units.Time) {
+// sampleRTT handles an RTT sample (RFC 6298).
+func (s *Sender) sampleRTT(rtt units.Time) {
 	if s.srtt == 0 {
 		s.srtt, s.rttvar = rtt, rtt/2
 		return
@@ -293,35 +293,35 @@ func (s *Sender) sample(rtt units.Time) {
 	s.srtt += (rtt - s.srtt) / 8
 }
 
-// lose schedules a packet in flight to be sent again.
-func (s *Sender) lose(seq int64, x *slot) {
+// scheduleResend schedules a packet in flight to be sent again.
+func (s *Sender) scheduleResend(seq int64, x *slot) {
 	x.state = waiting
 	s.flies--
 	s.waits++
 	s.again.Push(seq)
 }
 
-// Returned handles the header of a data packet that a switch has sent back.
-func (s *Sender) Returned(now units.Time, h *Header) {
-	seq, x := s.find(h.Seq)
+// ReceiveReturned handles the header of a data packet that a switch has sent back.
+func (s *Sender) ReceiveReturned(now units.Time, h *Header) {
+	seq, x := s.findPacket(h.Seq)
 	if s.phase != Active || x == nil || x.state != inFlight || x.path != h.Path {
 		return
 	}
 	s.recordContact(now)
 	s.counted.Returned++
-	s.lose(seq, x)
-	if s.credit == 0 && !s.expects() {
+	s.scheduleResend(seq, x)
+	if s.credit == 0 && !s.expectsPulls() {
 		s.credit = 1
 	}
 	s.dropUnusedCredit()
 }
 
-// expects reports whether PULLs are still expected, for packets in flight or for those that
+// expectsPulls reports whether PULLs are still expected, for packets in flight or for those that
 // were answered.
-func (s *Sender) expects() bool { return s.flies > 0 || int32(s.answered-s.pulled) > 0 }
+func (s *Sender) expectsPulls() bool { return s.flies > 0 || int32(s.answered-s.pulled) > 0 }
 
-// timeout returns the retransmission timeout.
-func (s *Sender) timeout() units.Time {
+// currentRTO returns the retransmission timeout.
+func (s *Sender) currentRTO() units.Time {
 	base := max(s.config.RTO, 3*s.RTT, s.srtt+4*s.rttvar)
 	t := base
 	for k := 0; k < s.tries && t < s.config.MaxRTO; k++ {
@@ -330,43 +330,43 @@ func (s *Sender) timeout() units.Time {
 	return max(base, min(t, s.config.MaxRTO))
 }
 
-// Timer returns when to call Tick, or units.Never.
-func (s *Sender) Timer() units.Time {
+// NextTimer returns when to call OnTimer, or units.Never.
+func (s *Sender) NextTimer() units.Time {
 	if s.phase != Active {
 		return units.Never
 	}
-	s.prune()
+	s.pruneLaunches()
 	switch {
 	case s.flies > 0:
-		return s.launched.First().at + s.timeout()
+		return s.launched.First().at + s.currentRTO()
 	case s.credit == 0:
-		return s.heard + s.timeout() // a lost PULL
+		return s.heard + s.currentRTO() // a lost PULL
 	}
 	return units.Never
 }
 
-// prune drops launches of packets whose fate is known.
-func (s *Sender) prune() {
+// pruneLaunches drops launches of packets whose fate is known.
+func (s *Sender) pruneLaunches() {
 	for s.launched.Len() > 0 {
 		l := s.launched.First()
-		if x := s.slot(l.seq); l.seq >= s.una && x.state == inFlight && x.at == l.at {
+		if x := s.slotOf(l.seq); l.seq >= s.una && x.state == inFlight && x.at == l.at {
 			return
 		}
 		s.launched.DropFirst()
 	}
 }
 
-// Tick does what is due at now.
-func (s *Sender) Tick(now units.Time) {
-	for s.phase == Active && s.Timer() <= now {
+// OnTimer does what is due at now.
+func (s *Sender) OnTimer(now units.Time) {
+	for s.phase == Active && s.NextTimer() <= now {
 		s.counted.Timeouts++
 		at := s.heard
 		if s.flies > 0 {
 			l := s.launched.First()
 			at = l.at
-			x := s.slot(l.seq)
+			x := s.slotOf(l.seq)
 			s.paths.recordPacket(x.path, true)
-			s.lose(l.seq, x)
+			s.scheduleResend(l.seq, x)
 		} else {
 			s.answered = s.pulled
 			s.heard = now

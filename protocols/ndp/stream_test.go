@@ -18,7 +18,7 @@ type failer interface {
 func checkSender(t failer, s *Sender) {
 	flies, waits := 0, 0
 	for k := s.una; k < s.nxt; k++ {
-		switch s.slot(k).state {
+		switch s.slotOf(k).state {
 		case inFlight:
 			flies++
 		case waiting:
@@ -28,7 +28,7 @@ func checkSender(t failer, s *Sender) {
 	if flies != s.flies || waits != s.waits || s.credit < 0 {
 		t.Fatalf("%d packets fly and %d wait; the sender says %d and %d, with a credit of %d", flies, waits, s.flies, s.waits, s.credit)
 	}
-	if s.phase == Active && !s.Ready() && s.Timer() == units.Never {
+	if s.phase == Active && !s.CanSend() && s.NextTimer() == units.Never {
 		t.Fatalf("the sender has nothing to wait for: %+v", s)
 	}
 	if int32(s.sent-s.pulled) < 0 {
@@ -47,7 +47,7 @@ func TestStream(t *testing.T) {
 		c.PathPenalty = rapid.Bool().Draw(t, "penalty")
 		c.Retries = maxTries
 		size := units.Bytes(rapid.IntRange(0, 300_000).Draw(t, "size"))
-		chance := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
+		chance := func(name string, maxPercent int) int { return rapid.IntRange(0, maxPercent).Draw(t, name) }
 		lossy, doubled, late, cut, back := chance("loss", 30), chance("double", 30), chance("late", 50), chance("trim", 80), chance("back", 40)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		percent := func(p int) bool { return r.IntN(100) < p }
@@ -74,14 +74,14 @@ func TestStream(t *testing.T) {
 		}
 		n := newNetwork(&c, Start{Service: 1, Connection: 0xffff_ffff, Size: size, Window: rapid.IntRange(1, 40).Draw(t, "window"), RTT: 10 * units.Microsecond, Rand: r}, way)
 		n.peer.next = 0xffff_ffff
-		count := int64(max(1, (size+c.Full()-1)/c.Full()))
+		count := int64(max(1, (size+c.FullPayload()-1)/c.FullPayload()))
 		n.seen = func(toReceiver bool, h *Header, payload units.Bytes) {
 			b := make([]byte, HeaderLen)
 			var again Header
-			if h.Put(b); again.Decode(b) != nil || again != *h {
+			if h.EncodeTo(b); again.Decode(b) != nil || again != *h {
 				t.Fatalf("%+v is read as %+v", h, again)
 			}
-			if toReceiver && (int64(h.Seq) >= count || (h.Flags&FlagLast != 0) != (int64(h.Seq) == count-1) || payload > c.Full()) {
+			if toReceiver && (int64(h.Seq) >= count || (h.Flags&FlagLast != 0) != (int64(h.Seq) == count-1) || payload > c.FullPayload()) {
 				t.Fatalf("of %d packets this one is sent: %+v", count, h)
 			}
 			if int(h.Path) >= c.Paths {
@@ -91,11 +91,11 @@ func TestStream(t *testing.T) {
 		n.check = func() { checkSender(t, &n.sender) }
 		const end = 100 * units.Second
 		n.run(end)
-		if n.sender.Phase() != Done || n.arrived != 1 || n.came != size || n.sender.Acked() != size {
-			t.Fatalf("the sender is in phase %d %s, all has come %d times, %v of %v, %v acknowledged", n.sender.Phase(), n.sender.Failure(), n.arrived, n.came, size, n.sender.Acked())
+		if n.sender.Phase() != Done || n.arrived != 1 || n.came != size || n.sender.AckedBytes() != size {
+			t.Fatalf("the sender is in phase %d %s, all has come %d times, %v of %v, %v acknowledged", n.sender.Phase(), n.sender.Failure(), n.arrived, n.came, size, n.sender.AckedBytes())
 		}
-		if n.now >= end || n.sender.Timer() != units.Never || n.pacer.Len() > 0 {
-			t.Fatalf("at %v something is left: timer %v, %d to be pulled", n.now, n.sender.Timer(), n.pacer.Len())
+		if n.now >= end || n.sender.NextTimer() != units.Never || n.pacer.Len() > 0 {
+			t.Fatalf("at %v something is left: timer %v, %d to be pulled", n.now, n.sender.NextTimer(), n.pacer.Len())
 		}
 	})
 }

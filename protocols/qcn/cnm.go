@@ -50,8 +50,8 @@ type CNM struct {
 
 var _ cc.Feedback = (*CNM)(nil)
 
-// About implements cc.Feedback.
-func (c *CNM) About() packet.FlowKey { return c.Flow }
+// FlowKey implements cc.Feedback.
+func (c *CNM) FlowKey() packet.FlowKey { return c.Flow }
 
 // Reset implements packet.Body.
 func (c *CNM) Reset() { *c = CNM{MSDU: c.MSDU[:0]} }
@@ -66,14 +66,14 @@ func (c *CNM) Set(from packet.Body) {
 // Len implements packet.Body.
 func (c *CNM) Len() int { return pduLen + min(len(c.MSDU), MaxMSDU) }
 
-// Put implements packet.Body.
-func (c *CNM) Put(b []byte) {
+// EncodeTo implements packet.Body.
+func (c *CNM) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint16(b, uint16(min(c.Fb, MaxFb))) // version 0, reserved bits
 	binary.BigEndian.PutUint64(b[2:], c.Point)
 	binary.BigEndian.PutUint16(b[10:], inUnits(c.QOffset))
 	binary.BigEndian.PutUint16(b[12:], inUnits(c.QDelta))
 	binary.BigEndian.PutUint16(b[14:], uint16(c.Priority)<<13)
-	c.DA.Put(b[16:])
+	c.DA.EncodeTo(b[16:])
 	n := copy(b[pduLen:c.Len()], c.MSDU)
 	binary.BigEndian.PutUint16(b[22:], uint16(n))
 }

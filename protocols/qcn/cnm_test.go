@@ -51,7 +51,7 @@ func TestCNM(t *testing.T) {
 // written returns the bytes of a message, written over other bytes.
 func written(m *CNM) []byte {
 	b := bytes.Repeat([]byte{0xee}, m.Len())
-	m.Put(b)
+	m.EncodeTo(b)
 	return b
 }
 
@@ -73,12 +73,12 @@ func TestCNMReadsBack(t *testing.T) {
 		}
 		same("read back")
 		got.Reset()
-		if got.About() != (packet.FlowKey{}) || got.Len() != pduLen || got.Fb != 0 {
+		if got.FlowKey() != (packet.FlowKey{}) || got.Len() != pduLen || got.Fb != 0 {
 			t.Fatalf("after Reset: %+v", got)
 		}
 		got.Set(&want)
-		if got.About() != want.Flow {
-			t.Fatalf("about %+v", got.About())
+		if got.FlowKey() != want.Flow {
+			t.Fatalf("about %+v", got.FlowKey())
 		}
 		same("copied")
 		if len(got.MSDU) > 0 && &got.MSDU[0] == &want.MSDU[0] {
@@ -146,8 +146,8 @@ func TestTsharkReadsCNMs(t *testing.T) {
 	for i := range 50 {
 		m := rapid.Custom(drawCNM).Example(i)
 		b := make([]byte, wire.EthernetHeader, wire.EthernetMin)
-		wire.MAC(0x02000000000a).Put(b)
-		wire.MAC(0x02000000000b).Put(b[wire.MACLen:])
+		wire.MAC(0x02000000000a).EncodeTo(b)
+		wire.MAC(0x02000000000b).EncodeTo(b[wire.MACLen:])
 		binary.BigEndian.PutUint16(b[12:], EtherTypeCNM)
 		b = append(b, written(&m)...)
 		b = append(b, make([]byte, max(0, wire.EthernetMin-len(b)))...)
@@ -156,7 +156,7 @@ func TestTsharkReadsCNMs(t *testing.T) {
 			msdu = hex.EncodeToString(m.MSDU)
 		}
 		da := make([]byte, wire.MACLen)
-		m.DA.Put(da)
+		m.DA.EncodeTo(da)
 		frames = append(frames, b)
 		want = append(want, []string{
 			"0", fmt.Sprint(m.Fb), fmt.Sprintf("0x%016x", m.Point), fmt.Sprint(int64(m.QOffset)), fmt.Sprint(int64(m.QDelta)),

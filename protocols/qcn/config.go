@@ -68,22 +68,22 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("QCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
+		check.AddError(errors.New("QCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
 	}
-	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
+	check.CheckTime("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
 	if c.RPGByteReset <= 0 {
-		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount above 0, such as 150KB")
+		check.AddRange("rpg_byte_reset", c.RPGByteReset, "an amount above 0, such as 150KB")
 	}
-	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
+	check.CheckNumber("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
+		check.AddRange("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
 	}
-	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
-	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
-	check.Number("rpg_gd", c.RPGGD, 0, 31)
-	check.Share("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
-	check.Rate("rpg_min_rate", c.RPGMinRate, line, "5Mbps")
-	check.Share("jitter", c.Jitter, 0, 1)
+	check.CheckRate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
+	check.CheckRate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
+	check.CheckNumber("rpg_gd", c.RPGGD, 0, 31)
+	check.CheckShare("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
+	check.CheckRate("rpg_min_rate", c.RPGMinRate, line, "5Mbps")
+	check.CheckShare("jitter", c.Jitter, 0, 1)
 	return check.Err()
 }
 
@@ -111,12 +111,12 @@ func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 // New implements cc.Settings.
 func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line, f.Rand) }
 
-// Gauges implements cc.Control.
-func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (r *Reaction) AppendGauges(now units.Time, values []float64) []float64 {
 	x := *r // a copy, so that reading gauges changes nothing
-	x.Tick(now)
+	x.OnTimer(now)
 	if !x.enabled {
 		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
 	}
-	return append(values, 1, gauge.Rate(x.target), float64(x.fb), float64(x.timeStage), float64(x.byteStage))
+	return append(values, 1, gauge.RateValue(x.target), float64(x.fb), float64(x.timeStage), float64(x.byteStage))
 }

@@ -60,22 +60,22 @@ type Sample struct {
 // 25, 21.5, 18.5 KB.
 var sampleShares = [8]float64{1, 1. / 2, 1. / 3, 1. / 4, 1. / 5, 1. / 6, 21.5 / 150, 18.5 / 150}
 
-// Arrive records that a frame of n bytes has joined the queue, which now has queue
+// CountFrame records that a frame of n bytes has joined the queue, which now has queue
 // bytes. It returns true if a message with the sample must be sent to the source of
 // the frame.
-func (p *CP) Arrive(n, queue units.Bytes) (Sample, bool) {
+func (p *CP) CountFrame(n, queue units.Bytes) (Sample, bool) {
 	if p.enqueued -= n; p.enqueued >= 0 {
 		return Sample{}, false
 	}
-	s := p.Measure(queue)
-	run := float64(p.config.SampleBase) * sampleShares[s.Fb>>3] * vary(variation, p.rand.Float64())
+	s := p.SampleQueue(queue)
+	run := float64(p.config.SampleBase) * sampleShares[s.Fb>>3] * varyBy(variation, p.rand.Float64())
 	p.enqueued, p.lenOld = units.Bytes(run), queue
 	return s, s.Fb > 0
 }
 
-// Measure returns what a sample of a queue with queue bytes would be now. It changes
+// SampleQueue returns what a sample of a queue with queue bytes would be now. It changes
 // nothing.
-func (p *CP) Measure(queue units.Bytes) Sample {
+func (p *CP) SampleQueue(queue units.Bytes) Sample {
 	s := Sample{QOffset: p.config.QSp - queue, QDelta: queue - p.lenOld}
 	worst := float64(p.config.QSp) * (float64(2*p.config.W) + 1)
 	fb := float64(s.QOffset) - float64(p.config.W*float64(s.QDelta))

@@ -57,7 +57,7 @@ func (b *bottleneck) run(end units.Time) {
 		var first *loopFlow
 		at := end
 		for _, f := range b.flows {
-			t := min(f.next, f.rp.Timer())
+			t := min(f.next, f.rp.NextTimer())
 			if len(f.cnms) > 0 {
 				t = min(t, f.cnms[0].at)
 			}
@@ -68,10 +68,10 @@ func (b *bottleneck) run(end units.Time) {
 		if first == nil {
 			return
 		}
-		first.rp.Tick(at)
+		first.rp.OnTimer(at)
 		switch {
 		case len(first.cnms) > 0 && first.cnms[0].at == at:
-			first.rp.Message(at, &first.cnms[0].f)
+			first.rp.OnMessage(at, &first.cnms[0].f)
 			first.cnms = first.cnms[1:]
 		case first.next == at:
 			b.send(first, at)
@@ -81,12 +81,12 @@ func (b *bottleneck) run(end units.Time) {
 
 func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	b.free = max(b.free, now) + b.line.TimeOf(b.packet)
-	queue := b.line.Per(b.free - now)
+	queue := b.line.BytesIn(b.free - now)
 	b.sum, b.n = b.sum+float64(queue), b.n+1
-	if s, ok := b.cp.Arrive(b.packet, queue); ok {
+	if s, ok := b.cp.CountFrame(b.packet, queue); ok {
 		f.cnms = append(f.cnms, loopCNM{now + b.delay, CNM{Fb: s.Fb}})
 	}
-	f.rp.Sent(now, b.packet)
+	f.rp.OnPacketSent(now, b.packet)
 	f.sent += b.packet
 	f.next = now + f.rp.Rate().TimeOf(b.packet)
 }
@@ -106,7 +106,7 @@ func TestTheQueueStaysAtTheSetPoint(t *testing.T) {
 		var sum float64
 		var shares []float64
 		for _, f := range b.flows {
-			s := float64(f.sent) / float64(b.line.Per(800*ms))
+			s := float64(f.sent) / float64(b.line.BytesIn(800*ms))
 			sum, shares = sum+s, append(shares, s)
 		}
 		queue, jain := b.sum/float64(b.n), fairness.Jain(shares...)

@@ -34,7 +34,7 @@ type Reaction struct {
 	cc.NopControl
 	config *Config
 	line   units.Rate
-	// rand belongs to the flow, so that it does not matter when Tick is called.
+	// rand belongs to the flow, so that it does not matter when OnTimer is called.
 	rand rand.PCG
 
 	enabled              bool       // rpEnabled: a message has arrived
@@ -58,50 +58,50 @@ func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
 // Rate returns rpCurrentRate, or the line rate while the flow is not limited.
 func (r *Reaction) Rate() units.Rate { return r.current }
 
-// Timer returns when the timer expires.
-func (r *Reaction) Timer() units.Time {
+// NextTimer returns when the timer expires.
+func (r *Reaction) NextTimer() units.Time {
 	if !r.enabled {
 		return units.Never
 	}
 	return r.timerAt
 }
 
-// most returns the highest rate of a limited flow, least the lowest.
-func (r *Reaction) most() units.Rate {
+// maxRate returns the highest rate of a limited flow, least the lowest.
+func (r *Reaction) maxRate() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
 	}
 	return r.line
 }
 
-func (r *Reaction) least() units.Rate { return min(r.config.RPGMinRate, r.most()) }
+func (r *Reaction) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
 
-// Tick applies the timer's increases up to now.
-func (r *Reaction) Tick(now units.Time) {
+// OnTimer applies the timer's increases up to now.
+func (r *Reaction) OnTimer(now units.Time) {
 	for r.enabled && r.timerAt <= now {
-		r.timeStage = next(r.timeStage)
+		r.timeStage = nextStage(r.timeStage)
 		r.timerAt += r.timerRun()
-		r.increase()
+		r.raiseRate()
 	}
 }
 
-// Sent counts n bytes in the byte counter.
-func (r *Reaction) Sent(now units.Time, n units.Bytes) {
-	r.Tick(now)
+// OnPacketSent counts n bytes in the byte counter.
+func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+	r.OnTimer(now)
 	if !r.enabled {
 		return
 	}
 	for r.bytes -= n; r.enabled && r.bytes <= 0; {
-		r.byteStage = next(r.byteStage)
+		r.byteStage = nextStage(r.byteStage)
 		r.bytes += r.byteRun()
-		r.increase()
+		r.raiseRate()
 	}
 }
 
-// Message handles a CNM (the standard's procedure ProcessCnm). It ignores messages
+// OnMessage handles a CNM (the standard's procedure ProcessCnm). It ignores messages
 // without feedback and messages that are not CNMs.
-func (r *Reaction) Message(now units.Time, m cc.Feedback) {
-	r.Tick(now)
+func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
+	r.OnTimer(now)
 	cnm, ok := m.(*CNM)
 	if !ok || cnm.Fb == 0 {
 		return
@@ -109,22 +109,22 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	c := r.config
 	if !r.enabled || r.byteStage > 0 {
 		r.enabled = true
-		r.current = min(r.current, r.most())
+		r.current = min(r.current, r.maxRate())
 		r.target = r.current
 		r.byteStage = 0
 		r.bytes = r.byteRun()
 	}
 	r.timeStage = 0
 	r.fb = min(cnm.Fb, MaxFb)
-	floor := max(r.least(), units.Rate(float64(r.current)*float64(c.RPGMinDecFac)))
+	floor := max(r.minRate(), units.Rate(float64(r.current)*float64(c.RPGMinDecFac)))
 	cut := r.current * units.Rate(r.fb) >> c.RPGGD
 	r.current = min(r.current, max(floor, r.current-cut))
 	r.timerAt = now + r.timerRun()
 }
 
-// increase raises the rate after the stage of a counter has grown (AdjustRates). It
+// raiseRate raises the rate after the stage of a counter has grown (AdjustRates). It
 // rounds up, so that the rate reaches its target.
-func (r *Reaction) increase() {
+func (r *Reaction) raiseRate() {
 	c := r.config
 	f := uint32(c.RPGThreshold)
 	low, high := min(r.timeStage, r.byteStage), max(r.timeStage, r.byteStage)
@@ -132,21 +132,21 @@ func (r *Reaction) increase() {
 	case (r.timeStage == 1 || r.byteStage == 1) && r.target > 10*r.current:
 		r.target /= 8
 	case low > f:
-		r.raise(c.RPGHAIRate, units.Rate(low-f))
+		r.raiseTarget(c.RPGHAIRate, units.Rate(low-f))
 	case high > f:
-		r.raise(c.RPGAIRate, 1)
+		r.raiseTarget(c.RPGAIRate, 1)
 	}
 	r.current += (r.target - r.current + 1) / 2
-	if r.current == r.most() {
+	if r.current == r.maxRate() {
 		r.enabled, r.current, r.target = false, r.line, r.line
 	}
 }
 
-// raise adds times by to the target.
-func (r *Reaction) raise(by, times units.Rate) {
-	room := r.most() - r.target
+// raiseTarget adds times by to the target.
+func (r *Reaction) raiseTarget(by, times units.Rate) {
+	room := r.maxRate() - r.target
 	if times > room/by {
-		r.target = r.most()
+		r.target = r.maxRate()
 		return
 	}
 	r.target += times * by
@@ -155,35 +155,35 @@ func (r *Reaction) raise(by, times units.Rate) {
 // byteRun returns what the byte counter counts to next, timerRun how long the timer
 // runs.
 func (r *Reaction) byteRun() units.Bytes {
-	return max(1, units.Bytes(r.run(float64(r.config.RPGByteReset), r.byteStage)))
+	return max(1, units.Bytes(r.jitterThreshold(float64(r.config.RPGByteReset), r.byteStage)))
 }
 
 func (r *Reaction) timerRun() units.Time {
-	return max(1, units.Time(r.run(float64(r.config.RPGTimeReset), r.timeStage)))
+	return max(1, units.Time(r.jitterThreshold(float64(r.config.RPGTimeReset), r.timeStage)))
 }
 
-// run returns n with jitter, or half of n with jitter beyond fast recovery.
-func (r *Reaction) run(n float64, stage uint32) float64 {
+// jitterThreshold returns n with jitter, or half of n with jitter beyond fast recovery.
+func (r *Reaction) jitterThreshold(n float64, stage uint32) float64 {
 	if stage >= uint32(r.config.RPGThreshold) {
 		n /= 2
 	}
-	return n * vary(float64(r.config.Jitter), float64(r.rand.Uint64()>>11)/(1<<53))
+	return n * varyBy(float64(r.config.Jitter), float64(r.rand.Uint64()>>11)/(1<<53))
 }
 
-// vary turns a random number from 0 to 1 into a factor from 1-share to 1+share.
-func vary(share, random float64) float64 { return 1 + float64(share*(2*random-1)) }
+// varyBy turns a random number from 0 to 1 into a factor from 1-share to 1+share.
+func varyBy(share, random float64) float64 { return 1 + float64(share*(2*random-1)) }
 
-// Line caps the rates at the new line rate. A flow without a limit gets the new rate.
-func (r *Reaction) Line(now units.Time, line units.Rate) {
-	r.Tick(now)
+// SetLineRate caps the rates at the new line rate. A flow without a limit gets the new rate.
+func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+	r.OnTimer(now)
 	r.line = line
 	if !r.enabled {
 		r.current, r.target = line, line
 		return
 	}
-	r.current, r.target = min(r.current, r.most()), min(r.target, r.most())
+	r.current, r.target = min(r.current, r.maxRate()), min(r.target, r.maxRate())
 }
 
-// next returns the stage after stage. It stops far beyond rpg_threshold, where increases
+// nextStage returns the stage after stage. It stops far beyond rpg_threshold, where increases
 // are large enough.
-func next(stage uint32) uint32 { return min(stage+1, 1000) }
+func nextStage(stage uint32) uint32 { return min(stage+1, 1000) }

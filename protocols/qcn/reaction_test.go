@@ -23,11 +23,11 @@ func TestRecoveryTakesFiveCycles(t *testing.T) {
 		line := 10 * units.Gbps
 		c := Preset("standard", line)
 		r := New(&c, line, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
-		r.Message(0, &CNM{Fb: uint8(rapid.IntRange(1, MaxFb).Draw(t, "feedback"))})
+		r.OnMessage(0, &CNM{Fb: uint8(rapid.IntRange(1, MaxFb).Draw(t, "feedback"))})
 		cut := line - r.Rate()
 		sent := units.Bytes(0)
 		for r.byteStage < 5 {
-			r.Sent(1, 1500)
+			r.OnPacketSent(1, 1500)
 			sent += 1500
 		}
 		if r.target != line || line-r.Rate() > cut/32+1 {
@@ -49,14 +49,14 @@ func TestRecovery_TakesAsLongAsComputedApart(t *testing.T) {
 	for _, from := range []units.Rate{500 * units.Mbps, 2 * units.Gbps} {
 		r := New(&c, line, seeded())
 		now := units.Time(0)
-		r.Message(now, &CNM{Fb: 1})
+		r.OnMessage(now, &CNM{Fb: 1})
 		// As after a hot spot that lasts: the target is the rate.
 		r.current, r.target = from, from
 		start := now
 		for r.Rate() < line*95/100 {
 			now += units.Time(float64(units.Second) * (frame + beyond) * 8 / float64(r.Rate()))
-			r.Sent(now, frame)
-			r.Tick(now)
+			r.OnPacketSent(now, frame)
+			r.OnTimer(now)
 		}
 		got, want := (now - start).Seconds(), recovery(float64(from), float64(line), frame, beyond)
 		if math.Abs(got/want-1) > 0.02 {
@@ -104,7 +104,7 @@ func recovery(from, to, frame, beyond float64) float64 {
 	return now
 }
 
-// TestLazyIsPunctual: a reaction point behaves the same if Tick is called late, or if
+// TestLazyIsPunctual: a reaction point behaves the same if OnTimer is called late, or if
 // its gauges are read in between. Rates stay within their bounds.
 func TestLazyIsPunctual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,34 +125,34 @@ func TestLazyIsPunctual(t *testing.T) {
 		now := units.Time(0)
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
 			now += units.Time(rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(0, 30_000)).Draw(t, "us")) * units.Microsecond
-			for punctual.Timer() <= now {
-				at := punctual.Timer()
-				punctual.Tick(at)
-				if next := punctual.Timer(); next <= at {
+			for punctual.NextTimer() <= now {
+				at := punctual.NextTimer()
+				punctual.OnTimer(at)
+				if next := punctual.NextTimer(); next <= at {
 					t.Fatalf("Tick at %v leaves the timer at %v", at, next)
 				}
-				punctual.Gauges(at, nil)
+				punctual.AppendGauges(at, nil)
 			}
-			punctual.Tick(now)
+			punctual.OnTimer(now)
 			input := rapid.IntRange(0, 3).Draw(t, "input")
 			n := rapid.Int64Range(1, 400_000).Draw(t, "amount")
 			for _, r := range []*Reaction{punctual, lax} {
 				switch input {
 				case 0:
-					r.Message(now, &CNM{Fb: uint8(n)})
+					r.OnMessage(now, &CNM{Fb: uint8(n)})
 				case 1, 2:
-					r.Sent(now, units.Bytes(n))
+					r.OnPacketSent(now, units.Bytes(n))
 				case 3:
-					r.Line(now, line/units.Rate(1+n%3))
+					r.SetLineRate(now, line/units.Rate(1+n%3))
 				}
-				if r.Rate() < min(c.RPGMinRate, r.most()) || r.Rate() > r.target || r.target > r.line {
+				if r.Rate() < min(c.RPGMinRate, r.maxRate()) || r.Rate() > r.target || r.target > r.line {
 					t.Fatalf("rate %v, target %v, line %v", r.Rate(), r.target, r.line)
 				}
 			}
 			if *punctual != *lax {
 				t.Fatalf("%v: punctual %+v\nlax %+v", now, *punctual, *lax)
 			}
-			if n := len(lax.Gauges(now, nil)); n != 5 {
+			if n := len(lax.AppendGauges(now, nil)); n != 5 {
 				t.Fatalf("%d gauges", n)
 			}
 		}
@@ -161,7 +161,7 @@ func TestLazyIsPunctual(t *testing.T) {
 
 // TestConfigAsText: the preset is valid at all line rates, and survives YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "qcn", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "qcn", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestStateIsSmall: a NIC has many flows.
@@ -202,13 +202,13 @@ func newTraffic() *traffic {
 }
 
 func (f *traffic) packet() {
-	for f.rp.Timer() <= f.at {
-		f.rp.Tick(f.rp.Timer())
+	for f.rp.NextTimer() <= f.at {
+		f.rp.OnTimer(f.rp.NextTimer())
 	}
-	f.rp.Sent(f.at, 1500)
-	if s, ok := f.cp.Arrive(1500, 40*units.KB); ok {
+	f.rp.OnPacketSent(f.at, 1500)
+	if s, ok := f.cp.CountFrame(1500, 40*units.KB); ok {
 		f.f.Fb = s.Fb
-		f.rp.Message(f.at, &f.f)
+		f.rp.OnMessage(f.at, &f.f)
 	}
 	f.at += f.rp.Rate().TimeOf(1500)
 }

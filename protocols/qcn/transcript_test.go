@@ -17,7 +17,7 @@ import (
 
 // TestTranscripts plays messages to a reaction point, and frames to a congestion point.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "qcn", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "qcn", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow and one congestion point.
@@ -59,9 +59,9 @@ func (p *player) input(f []string) error {
 	if err != nil {
 		return err
 	}
-	for p.rp.Timer() <= now {
-		at := p.rp.Timer()
-		p.rp.Tick(at)
+	for p.rp.NextTimer() <= now {
+		at := p.rp.NextTimer()
+		p.rp.OnTimer(at)
 		p.show(at, "timer")
 	}
 	if len(f) == 1 {
@@ -71,15 +71,15 @@ func (p *player) input(f []string) error {
 	case "cnm":
 		var fb int
 		fb, err = strconv.Atoi(f[2])
-		p.rp.Message(now, &CNM{Fb: uint8(fb)})
+		p.rp.OnMessage(now, &CNM{Fb: uint8(fb)})
 	case "sent":
 		var n units.Bytes
 		n, err = units.ParseBytes(f[2])
-		p.rp.Sent(now, n)
+		p.rp.OnPacketSent(now, n)
 	case "line":
 		var r units.Rate
 		r, err = units.ParseRate(f[2])
-		p.rp.Line(now, r)
+		p.rp.SetLineRate(now, r)
 	default:
 		err = errors.New("no such input")
 	}
@@ -91,7 +91,7 @@ func (p *player) show(now units.Time, what string) {
 	r := p.rp
 	fmt.Fprintf(p.out, "%7v %-12s rate %10.6f", now, what, float64(r.Rate())/float64(units.Gbps))
 	if r.enabled {
-		fmt.Fprintf(p.out, " target %10.6f stages %d %d timer %v", float64(r.target)/float64(units.Gbps), r.timeStage, r.byteStage, r.Timer())
+		fmt.Fprintf(p.out, " target %10.6f stages %d %d timer %v", float64(r.target)/float64(units.Gbps), r.timeStage, r.byteStage, r.NextTimer())
 	}
 	p.out.WriteString("\n")
 }
@@ -99,7 +99,7 @@ func (p *player) show(now units.Time, what string) {
 func (p *player) frame(f []string) error {
 	n, err := units.ParseBytes(f[0])
 	queue, wrong := units.ParseBytes(f[1])
-	s, sent := p.cp.Arrive(n, queue)
+	s, sent := p.cp.CountFrame(n, queue)
 	fmt.Fprintf(p.out, "%-12s", strings.Join(f, " "))
 	switch {
 	case sent:

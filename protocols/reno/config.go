@@ -22,9 +22,9 @@ const maxWindow = 10_000
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
+	check.CheckNumber("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	if c.Decrease <= 0 || c.Decrease >= 1 {
-		check.Bad("decrease", c.Decrease, "a share above 0%% and below 100%%, such as 50%%")
+		check.AddRange("decrease", c.Decrease, "a share above 0%% and below 100%%, such as 50%%")
 	}
 	return check.Err()
 }

@@ -52,21 +52,21 @@ func New(c *Config, f cc.Flow) *Control {
 	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited}
 }
 
-// Acked handles an acknowledgement.
-func (r *Control) Acked(_ units.Time, a *cc.Ack) {
-	r.episode.Acked(a)
+// OnAck handles an acknowledgement.
+func (r *Control) OnAck(_ units.Time, a *cc.Ack) {
+	r.episode.OnAck(a)
 	switch {
-	case r.episode.On():
+	case r.episode.IsActive():
 	case a.Marked && r.config.ECN:
-		r.reduce()
+		r.reduceWindow()
 		r.episode.BeginAt(a)
 	case cc.HeldBack(a, r.cwnd, r.mtu, r.cwnd < r.ssthresh):
-		r.grow(a.Newly)
+		r.growWindow(a.Newly)
 	}
 }
 
-// grow raises the window for n acknowledged bytes.
-func (r *Control) grow(n units.Bytes) {
+// growWindow raises the window for n acknowledged bytes.
+func (r *Control) growWindow(n units.Bytes) {
 	if r.cwnd < r.ssthresh {
 		more := min(n, r.ssthresh-r.cwnd)
 		r.cwnd += more
@@ -77,33 +77,33 @@ func (r *Control) grow(n units.Bytes) {
 	}
 }
 
-// reduce lowers the window for a loss or a mark.
-func (r *Control) reduce() {
+// reduceWindow lowers the window for a loss or a mark.
+func (r *Control) reduceWindow() {
 	r.ssthresh = max(units.Bytes(float64(r.cwnd)*float64(r.config.Decrease)), 2*r.mtu)
 	r.cwnd, r.credit = r.ssthresh, 0
 }
 
-// Lost lowers the window once for all packets in flight. After a timeout the flow restarts
+// OnLoss lowers the window once for all packets in flight. After a timeout the flow restarts
 // with one packet and slow start.
-func (r *Control) Lost(_ units.Time, l cc.Loss) {
-	if !r.episode.On() {
+func (r *Control) OnLoss(_ units.Time, l cc.Loss) {
+	if !r.episode.IsActive() {
 		r.before = [2]units.Bytes{r.cwnd, r.ssthresh}
 	}
 	switch {
 	case l.Timeout:
-		if !r.episode.On() && r.cwnd > r.mtu {
-			r.reduce()
+		if !r.episode.IsActive() && r.cwnd > r.mtu {
+			r.reduceWindow()
 		}
 		r.cwnd, r.credit = r.mtu, 0
 		r.episode.End()
-	case !r.episode.On() || l.Again:
-		r.reduce()
+	case !r.episode.IsActive() || l.Again:
+		r.reduceWindow()
 		r.episode.Begin()
 	}
 }
 
-// Undo reverts the last reduction (RFC 4015 §3.2).
-func (r *Control) Undo(units.Time) {
+// UndoReduction reverts the last reduction (RFC 4015 §3.2).
+func (r *Control) UndoReduction(units.Time) {
 	if r.before[0] > 0 {
 		r.cwnd, r.ssthresh = max(r.cwnd, r.before[0]), max(r.ssthresh, r.before[1])
 	}
@@ -114,11 +114,11 @@ func (r *Control) Undo(units.Time) {
 // Window returns the congestion window.
 func (r *Control) Window() units.Bytes { return r.cwnd }
 
-// Gauges implements cc.Control.
-func (r *Control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (r *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	ssthresh := gauge.None
 	if r.ssthresh < unlimited {
-		ssthresh = gauge.Size(r.ssthresh)
+		ssthresh = gauge.SizeValue(r.ssthresh)
 	}
-	return append(values, gauge.Size(r.cwnd), ssthresh)
+	return append(values, gauge.SizeValue(r.cwnd), ssthresh)
 }

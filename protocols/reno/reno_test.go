@@ -36,7 +36,7 @@ func TestSawtooth(t *testing.T) {
 			flows = append(flows, d.Start(&config, 1<<40))
 		}
 		d.Run(8 * units.Second)
-		d.Measure(flows...)
+		d.RestartMeasurement(flows...)
 		d.Run(28 * units.Second)
 		queue, used := d.Results()
 		share, jain := queue/float64(d.Buffer), tcptest.Jain(flows...)
@@ -54,18 +54,18 @@ func TestSawtooth(t *testing.T) {
 func TestUndo(t *testing.T) {
 	c := Preset("rfc")
 	r := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
-	r.Lost(0, cc.Loss{Payload: 1000})
+	r.OnLoss(0, cc.Loss{Payload: 1000})
 	if r.Window() != 5000 {
 		t.Fatalf("a loss leaves %d", r.Window())
 	}
-	if r.Undo(0); r.Window() != 10_000 || r.ssthresh != unlimited {
+	if r.UndoReduction(0); r.Window() != 10_000 || r.ssthresh != unlimited {
 		t.Errorf("taken back, it is %d", r.Window())
 	}
-	r.Lost(0, cc.Loss{Payload: 1000, Timeout: true})
+	r.OnLoss(0, cc.Loss{Payload: 1000, Timeout: true})
 	if r.Window() != 1000 || r.ssthresh != 5000 {
 		t.Errorf("a timeout leaves %d, and slow start until %d", r.Window(), r.ssthresh)
 	}
-	if r.Undo(0); r.Window() != 10_000 {
+	if r.UndoReduction(0); r.Window() != 10_000 {
 		t.Errorf("taken back, it is %d", r.Window())
 	}
 }
@@ -80,16 +80,16 @@ func TestBounds(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "inputs") {
 			switch rapid.IntRange(0, 9).Draw(t, "input") {
 			case 0:
-				r.Lost(0, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+				r.OnLoss(0, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
 			case 1:
-				r.Undo(0)
+				r.UndoReduction(0)
 			default:
 				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
 				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
 				a.Acked += a.Newly
 				a.InFlight = a.Sent - a.Acked
 				a.Marked = rapid.Bool().Draw(t, "marked")
-				r.Acked(0, &a)
+				r.OnAck(0, &a)
 			}
 			if r.Window() < 1000 || r.credit < 0 || r.credit >= r.cwnd {
 				t.Fatalf("window %d, credit %d", r.Window(), r.credit)
@@ -98,7 +98,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-func TestPresets(t *testing.T) { cctest.Presets(t, "reno", units.Mbps, 400*units.Gbps) }
+func TestPresets(t *testing.T) { cctest.CheckPresets(t, "reno", units.Mbps, 400*units.Gbps) }
 
 // TestSize: a flow's control is small.
 func TestSize(t *testing.T) {

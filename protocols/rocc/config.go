@@ -48,7 +48,7 @@ func Preset(name string, line units.Rate) Config {
 		panic("rocc: unknown preset " + name)
 	}
 	c := Config{Delay: 15 * units.Microsecond, Rise: 55 * units.Microsecond, RMin: max(1, line/1000)}
-	if t := Paper(line).Interval; t > 40*units.Microsecond {
+	if t := PaperParams(line).Interval; t > 40*units.Microsecond {
 		c.Rise = t / 40 * 55
 	}
 	return c
@@ -58,25 +58,25 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("RoCC needs the rate of the port's link: flows that no congestion point limits send at it; give the link a rate"))
+		check.AddError(errors.New("RoCC needs the rate of the port's link: flows that no congestion point limits send at it; give the link a rate"))
 	}
-	check.Time("delay", c.Delay, 0)
-	check.Time("rise", c.Rise, units.Picosecond)
-	check.Rate("r_min", c.RMin, line, "10Mbps")
+	check.CheckTime("delay", c.Delay, 0)
+	check.CheckTime("rise", c.Rise, units.Picosecond)
+	check.CheckRate("r_min", c.RMin, line, "10Mbps")
 	for i := range c.Registry {
 		k := &c.Registry[i]
-		p := k.params(10*units.Mbps, 600)
+		p := k.pointParams(10*units.Mbps, 600)
 		if err := p.Validate(0); err != nil {
-			check.Fail(fmt.Errorf("registry: f_max %v: %w", k.FMax, err))
+			check.AddError(fmt.Errorf("registry: f_max %v: %w", k.FMax, err))
 		}
 	}
 	return check.Err()
 }
 
-// params returns the parameters of an entry's congestion points, with the given
+// pointParams returns the parameters of an entry's congestion points, with the given
 // resolutions.
-func (k *Known) params(deltaF units.Rate, deltaQ units.Bytes) Params {
-	p := Paper(k.FMax)
+func (k *Known) pointParams(deltaF units.Rate, deltaQ units.Bytes) Params {
+	p := PaperParams(k.FMax)
 	p.FMin, p.QRef, p.QMid, p.QMax, p.Alpha, p.Beta = k.FMin, k.QRef, k.QMid, k.QMax, k.Alpha, k.Beta
 	p.DeltaF, p.DeltaQ = deltaF, deltaQ
 	return p
@@ -92,19 +92,19 @@ func (c *Config) rateOf(f *Feedback) units.Rate {
 		if f.DeltaF <= 0 || f.DeltaQ <= 0 {
 			return 0
 		}
-		law = c.law(f)
+		law = c.lawFor(f)
 	}
 	return units.Rate(law.Next(f.Inputs.F, f.Inputs.Q, f.Inputs.QOld)>>gainBits) * f.DeltaF
 }
 
-// law looks up the algorithm of the congestion point that sent a message.
-func (c *Config) law(f *Feedback) Law {
+// lawFor looks up the algorithm of the congestion point that sent a message.
+func (c *Config) lawFor(f *Feedback) Law {
 	line := units.Rate(f.Law.FMax>>gainBits) * f.DeltaF
-	p := Paper(line)
+	p := PaperParams(line)
 	p.DeltaF, p.DeltaQ = f.DeltaF, f.DeltaQ
 	for i := range c.Registry {
 		if c.Registry[i].FMax == line {
-			p = c.Registry[i].params(f.DeltaF, f.DeltaQ)
+			p = c.Registry[i].pointParams(f.DeltaF, f.DeltaQ)
 		}
 	}
 	return p.Law()
@@ -138,11 +138,11 @@ func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 // New implements cc.Settings.
 func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line) }
 
-// Gauges implements cc.Control.
-func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (r *Reaction) AppendGauges(now units.Time, values []float64) []float64 {
 	x := *r // a copy, so that reading gauges changes nothing
 	x.waiting = append([]notice(nil), r.waiting...)
-	x.Tick(now)
+	x.OnTimer(now)
 	limited, rate := 0.0, gauge.None
 	if x.limited {
 		limited, rate = 1, float64(x.rate)

@@ -40,14 +40,14 @@ func (l *Law) Next(f, q, qOld int64) int64 {
 	case q-qOld >= l.QMid && f > l.FMax/8:
 		f /= 2
 	default:
-		f -= (l.Alpha*(q-l.QRef) + l.Beta*(q-qOld)) / l.ratio(f)
+		f -= (l.Alpha*(q-l.QRef) + l.Beta*(q-qOld)) / l.gainRatio(f)
 	}
 	f = f >> l.drop << l.drop
 	return min(max(f, l.FMin), l.FMax)
 }
 
-// ratio returns the number that AUTO_TUNE divides the gains by.
-func (l *Law) ratio(f int64) int64 {
+// gainRatio returns the number that AUTO_TUNE divides the gains by.
+func (l *Law) gainRatio(f int64) int64 {
 	level := int64(2)
 	for f < l.FMax/level && level < 64 {
 		level *= 2
@@ -71,9 +71,9 @@ func NewPoint(p *Params) Point {
 	return c
 }
 
-// Update computes the fair rate for a queue length, and returns the inputs of the
+// UpdateRate computes the fair rate for a queue length, and returns the inputs of the
 // computation.
-func (c *Point) Update(queue units.Bytes) Inputs {
+func (c *Point) UpdateRate(queue units.Bytes) Inputs {
 	in := Inputs{F: c.f, Q: int64(queue / c.params.DeltaQ), QOld: c.qOld}
 	c.f = c.law.Next(c.f, in.Q, in.QOld)
 	c.qOld = in.Q
@@ -86,14 +86,14 @@ func (c *Point) Rate() uint32 { return uint32(c.f >> gainBits) }
 // FairRate returns the fair rate as messages carry it.
 func (c *Point) FairRate() units.Rate { return units.Rate(c.Rate()) * c.params.DeltaF }
 
-// Full reports whether the fair rate is FMax.
-func (c *Point) Full() bool { return c.f == c.law.FMax }
+// IsAtMax reports whether the fair rate is FMax.
+func (c *Point) IsAtMax() bool { return c.f == c.law.FMax }
 
-// Resting reports whether further computations for an empty queue would change nothing.
-func (c *Point) Resting() bool { return c.Full() && c.qOld == 0 }
+// IsAtRest reports whether further computations for an empty queue would change nothing.
+func (c *Point) IsAtRest() bool { return c.IsAtMax() && c.qOld == 0 }
 
-// Ratio returns the current divisor of the gains, 1 to 32.
-func (c *Point) Ratio() int { return int(c.law.ratio(c.f)) }
+// GainDivisor returns the current divisor of the gains, 1 to 32.
+func (c *Point) GainDivisor() int { return int(c.law.gainRatio(c.f)) }
 
 // Inputs are the inputs of a computation: the previous fair rate, in ΔF with 16 fractional
 // bits, and the lengths of the queue, in ΔQ.

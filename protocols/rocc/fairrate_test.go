@@ -12,7 +12,7 @@ import (
 // parameters for 40 Gb/s: Q_ref 250, Q_mid 500 and Q_max 600 ΔQ; F_min 10 and F_max 4000
 // ΔF.
 func TestAlgorithm1(t *testing.T) {
-	p := Paper(40 * units.Gbps)
+	p := PaperParams(40 * units.Gbps)
 	integer := p
 	integer.FractionBits = 0
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestAlgorithm1(t *testing.T) {
 // which an implementation without fractions would stay.
 func TestWholeNumbersStall(t *testing.T) {
 	for bits, rises := range map[int]bool{0: false, 16: true} {
-		p := Paper(40 * units.Gbps)
+		p := PaperParams(40 * units.Gbps)
 		p.FractionBits = bits
 		law := p.Law()
 		f := int64(40) << gainBits
@@ -71,7 +71,7 @@ func TestWholeNumbersStall(t *testing.T) {
 // inputs or with a registry, gets the same rate as the switch.
 func TestHostsComputeTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Paper(rapid.SampledFrom([]units.Rate{units.Gbps, 10 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps}).Draw(t, "line"))
+		p := PaperParams(rapid.SampledFrom([]units.Rate{units.Gbps, 10 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps}).Draw(t, "line"))
 		p.FractionBits = rapid.IntRange(0, 16).Draw(t, "bits")
 		c := Preset("paper", p.FMax)
 		if rapid.Bool().Draw(t, "own parameters") {
@@ -83,7 +83,7 @@ func TestHostsComputeTheSame(t *testing.T) {
 		}
 		point, law := NewPoint(&p), p.Law()
 		for range 50 {
-			in := point.Update(units.Bytes(rapid.Int64Range(0, int64(2*p.QMax)).Draw(t, "queue")))
+			in := point.UpdateRate(units.Bytes(rapid.Int64Range(0, int64(2*p.QMax)).Draw(t, "queue")))
 			for _, code := range []Compute{AtSwitch, AtHost, ByRegistry} {
 				sent := Feedback{Flow: drawFlow(t), Code: code, DeltaF: p.DeltaF}
 				if code == AtSwitch {
@@ -114,18 +114,18 @@ func TestParams(t *testing.T) {
 		{40 * units.Gbps, 150 * units.KB, 300 * units.KB, 360 * units.KB, 0.3, 1.5},
 		{100 * units.Gbps, 300 * units.KB, 600 * units.KB, 660 * units.KB, 0.45, 2.25},
 	} {
-		p := Paper(c.line)
+		p := PaperParams(c.line)
 		if p.QRef != c.qRef || p.QMid != c.qMid || p.QMax != c.qMax || p.Alpha != c.alpha || p.Beta != c.beta ||
 			p.Interval != 40*units.Microsecond || p.DeltaF != 10*units.Mbps || p.DeltaQ != 600 || p.FMin != 100*units.Mbps || p.FMax != c.line {
 			t.Errorf("%v: %+v", c.line, p)
 		}
 	}
 	for _, line := range []units.Rate{units.Mbps, 3 * units.Mbps, 100 * units.Mbps, units.Gbps, 10 * units.Gbps, 25 * units.Gbps, 400 * units.Gbps} {
-		p := Paper(line)
+		p := PaperParams(line)
 		if err := p.Validate(0); err != nil {
 			t.Errorf("%v: %v", line, err)
 		}
-		if ratio := float64(p.QRef) / float64(line.Per(p.Interval)); ratio < 0.59 || ratio > 0.61 {
+		if ratio := float64(p.QRef) / float64(line.BytesIn(p.Interval)); ratio < 0.59 || ratio > 0.61 {
 			t.Errorf("%v: Q_ref is %v of T·C", line, ratio)
 		}
 	}

@@ -113,8 +113,8 @@ const (
 	quotedBTH   = 12
 )
 
-// About implements cc.Feedback.
-func (f *Feedback) About() packet.FlowKey { return f.Flow }
+// FlowKey implements cc.Feedback.
+func (f *Feedback) FlowKey() packet.FlowKey { return f.Flow }
 
 // Reset implements packet.Body.
 func (f *Feedback) Reset() { *f = Feedback{} }
@@ -122,14 +122,14 @@ func (f *Feedback) Reset() { *f = Feedback{} }
 // Set implements packet.Body.
 func (f *Feedback) Set(from packet.Body) { *f = *from.(*Feedback) }
 
-// values returns the length of the values between the first headLen bytes and the quoted
+// valuesLen returns the length of the values between the first headLen bytes and the quoted
 // headers.
-func (c Compute) values() int {
+func (c Compute) valuesLen() int {
 	return [...]int{AtSwitch: 0, AtHost: valuesLen, ByRegistry: registryLen}[c]
 }
 
-// ends returns the addresses of the flow.
-func (f *Feedback) ends() (from, to netip.Addr) {
+// flowAddresses returns the addresses of the flow.
+func (f *Feedback) flowAddresses() (from, to netip.Addr) {
 	if f.Flow.From.IsValid() {
 		return f.Flow.From, f.Flow.To
 	}
@@ -141,8 +141,8 @@ func hasBTH(k *packet.FlowKey) bool {
 	return k.Proto == wire.ProtoUDP && (k.DstPort == roce.Port || k.DstPort == telemetry.Port)
 }
 
-// quoted returns the length of the quoted headers after IP.
-func (f *Feedback) quoted() int {
+// quotedLen returns the length of the quoted headers after IP.
+func (f *Feedback) quotedLen() int {
 	if hasBTH(&f.Flow) {
 		return quotedUDP + quotedBTH
 	}
@@ -152,17 +152,17 @@ func (f *Feedback) quoted() int {
 // Len implements packet.Body.
 func (f *Feedback) Len() int {
 	ip := wire.IPv4Header
-	if from, _ := f.ends(); from.Is6() {
+	if from, _ := f.flowAddresses(); from.Is6() {
 		ip = wire.IPv6Header
 	}
-	return headLen + f.Code.values() + ip + f.quoted()
+	return headLen + f.Code.valuesLen() + ip + f.quotedLen()
 }
 
-// Put implements packet.Body.
-func (f *Feedback) Put(b []byte) {
+// EncodeTo implements packet.Body.
+func (f *Feedback) EncodeTo(b []byte) {
 	clear(b)
 	word := func(at int, v int64) { binary.BigEndian.PutUint32(b[at:], uint32(v)) }
-	from, to := f.ends()
+	from, to := f.flowAddresses()
 	if b[0] = TypeICMP; from.Is6() {
 		b[0] = TypeICMPv6
 	}
@@ -187,22 +187,22 @@ func (f *Feedback) Put(b []byte) {
 	case ByRegistry:
 		put(l.FMax >> gainBits)
 	}
-	f.quote(b[at:], from, to)
+	f.putQuote(b[at:], from, to)
 }
 
-// quote writes headers that identify the flow.
-func (f *Feedback) quote(b []byte, from, to netip.Addr) {
+// putQuote writes headers that identify the flow.
+func (f *Feedback) putQuote(b []byte, from, to netip.Addr) {
 	k := &f.Flow
 	rest := b
 	if from.Is6() {
 		b[0] = 6 << 4
-		binary.BigEndian.PutUint16(b[4:], uint16(f.quoted()))
+		binary.BigEndian.PutUint16(b[4:], uint16(f.quotedLen()))
 		b[6], b[7] = k.Proto, 64
 		putAddresses(b[8:], from, to)
 		rest = b[wire.IPv6Header:]
 	} else {
 		b[0] = 4<<4 | 5
-		binary.BigEndian.PutUint16(b[2:], uint16(wire.IPv4Header+f.quoted()))
+		binary.BigEndian.PutUint16(b[2:], uint16(wire.IPv4Header+f.quotedLen()))
 		b[8], b[9] = 64, k.Proto
 		putAddresses(b[12:], from, to)
 		binary.BigEndian.PutUint16(b[10:], wire.IPv4Checksum(b[:wire.IPv4Header]))
@@ -211,7 +211,7 @@ func (f *Feedback) quote(b []byte, from, to netip.Addr) {
 	binary.BigEndian.PutUint16(rest, k.SrcPort)
 	binary.BigEndian.PutUint16(rest[2:], k.DstPort)
 	if k.Proto == wire.ProtoUDP {
-		binary.BigEndian.PutUint16(rest[4:], uint16(f.quoted()))
+		binary.BigEndian.PutUint16(rest[4:], uint16(f.quotedLen()))
 	}
 	if hasBTH(k) {
 		binary.BigEndian.PutUint32(rest[quotedUDP+4:], k.QP)
@@ -238,8 +238,8 @@ func (f *Feedback) Parse(agent netip.Addr, b []byte) error {
 	}
 	f.CP.Agent, f.Code = agent, Compute(b[1])
 	at := headLen
-	if len(b) < at+f.Code.values() {
-		return fmt.Errorf("rocc: a message of code %d with %d bytes is shorter than %d", f.Code, len(b), at+f.Code.values())
+	if len(b) < at+f.Code.valuesLen() {
+		return fmt.Errorf("rocc: a message of code %d with %d bytes is shorter than %d", f.Code, len(b), at+f.Code.valuesLen())
 	}
 	word := func(at int) int64 { return int64(binary.BigEndian.Uint32(b[at:])) }
 	next := func() (v int64) {

@@ -29,7 +29,7 @@ var (
 // written returns the bytes of a message, written over other bytes.
 func written(m *Feedback) []byte {
 	b := bytes.Repeat([]byte{0xee}, m.Len())
-	m.Put(b)
+	m.EncodeTo(b)
 	return b
 }
 
@@ -130,7 +130,7 @@ func TestFeedbackReadsBack(t *testing.T) {
 		if got != (Feedback{}) {
 			t.Fatalf("after Reset: %+v", got)
 		}
-		if got.Set(&want); got != want || got.About() != want.Flow {
+		if got.Set(&want); got != want || got.FlowKey() != want.Flow {
 			t.Fatalf("copied: %+v", got)
 		}
 	})
@@ -174,8 +174,8 @@ func FuzzParse(f *testing.F) {
 		}
 		c := Preset("paper", 40*units.Gbps)
 		r := New(&c, 40*units.Gbps)
-		r.Message(0, &m)
-		r.Tick(20 * units.Microsecond)
+		r.OnMessage(0, &m)
+		r.OnTimer(20 * units.Microsecond)
 		if rate := r.Rate(); rate < c.RMin || rate > r.line {
 			t.Fatalf("a rate of %v", rate)
 		}
@@ -224,8 +224,8 @@ func TestTsharkReadsFeedback(t *testing.T) {
 func frameOf(m *Feedback) []byte {
 	body := written(m)
 	b := make([]byte, wire.EthernetHeader)
-	wire.MAC(0x02000000000a).Put(b)
-	wire.MAC(0x02000000000b).Put(b[wire.MACLen:])
+	wire.MAC(0x02000000000a).EncodeTo(b)
+	wire.MAC(0x02000000000b).EncodeTo(b[wire.MACLen:])
 	if m.Flow.From.Is4() {
 		b[12] = 8
 		binary.BigEndian.PutUint16(body[2:], wire.Checksum(body, 0))

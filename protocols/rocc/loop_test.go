@@ -33,7 +33,7 @@ type delivery struct {
 }
 
 func newBottleneck(flows int, line units.Rate) *bottleneck {
-	b := &bottleneck{params: Paper(line), config: Preset("paper", line), rand: rand.New(rand.NewPCG(1, 2)), next: 40 * us}
+	b := &bottleneck{params: PaperParams(line), config: Preset("paper", line), rand: rand.New(rand.NewPCG(1, 2)), next: 40 * us}
 	b.point = NewPoint(&b.params)
 	for range flows {
 		b.flows = append(b.flows, New(&b.config, line))
@@ -48,7 +48,7 @@ func (b *bottleneck) run(end units.Time) {
 		kept := b.inTransit[:0]
 		for _, l := range b.inTransit {
 			if l.at <= b.now {
-				b.flows[l.flow].Message(b.now, &l.m)
+				b.flows[l.flow].OnMessage(b.now, &l.m)
 			} else {
 				kept = append(kept, l)
 			}
@@ -56,7 +56,7 @@ func (b *bottleneck) run(end units.Time) {
 		b.inTransit = kept
 		in := 0.0
 		for _, f := range b.flows {
-			f.Tick(b.now)
+			f.OnTimer(b.now)
 			in += float64(f.Rate()) / 8e6
 		}
 		out := min(b.queue+in, float64(b.params.FMax)/8e6)
@@ -66,7 +66,7 @@ func (b *bottleneck) run(end units.Time) {
 			continue
 		}
 		b.next += b.params.Interval
-		b.point.Update(units.Bytes(b.queue))
+		b.point.UpdateRate(units.Bytes(b.queue))
 		for i := range b.flows {
 			for _, delay := range b.disturb(i) {
 				b.inTransit = append(b.inTransit, delivery{b.now + delay, i, Feedback{CP: CP{Queue: 1}, Rate: b.point.Rate(), DeltaF: b.params.DeltaF}})
@@ -77,7 +77,7 @@ func (b *bottleneck) run(end units.Time) {
 
 // measure runs for some time and returns the lowest and the highest rate relative to the
 // fair one, the utilisation of the link, and the mean queue.
-func (b *bottleneck) measure(d units.Time) (least, most, utilisation, queue float64) {
+func (b *bottleneck) measure(d units.Time) (minShare, maxShare, utilisation, queue float64) {
 	var sums []float64
 	start, sent, steps := b.now, b.sent, 0.0
 	sums = make([]float64, len(b.flows))
@@ -90,11 +90,11 @@ func (b *bottleneck) measure(d units.Time) (least, most, utilisation, queue floa
 		steps++
 	}
 	fair := float64(b.params.FMax) / float64(len(b.flows)) * steps
-	least, most = sums[0]/fair, sums[0]/fair
+	minShare, maxShare = sums[0]/fair, sums[0]/fair
 	for _, s := range sums {
-		least, most = min(least, s/fair), max(most, s/fair)
+		minShare, maxShare = min(minShare, s/fair), max(maxShare, s/fair)
 	}
-	return least, most, (b.sent - sent) / float64(b.params.FMax.Per(d)), queue / steps / float64(b.params.QRef)
+	return minShare, maxShare, (b.sent - sent) / float64(b.params.FMax.BytesIn(d)), queue / steps / float64(b.params.QRef)
 }
 
 // TestNoLastingHarm: messages are lost, late, duplicated or forged. When that ends, rates
@@ -103,10 +103,10 @@ func (b *bottleneck) measure(d units.Time) (least, most, utilisation, queue floa
 func TestNoLastingHarm(t *testing.T) {
 	usual := 5 * us
 	for _, c := range []struct {
-		what        string
-		disturb     func(b *bottleneck, flow int) []units.Time
-		used        float64 // of the link meanwhile, at least
-		least, most float64 // rates of a flow meanwhile, relative to the fair rate
+		what               string
+		disturb            func(b *bottleneck, flow int) []units.Time
+		used               float64 // of the link meanwhile, at least
+		minShare, maxShare float64 // rates of a flow meanwhile, relative to the fair rate
 	}{
 		{"3% are lost", func(b *bottleneck, _ int) []units.Time { return b.lose(0.03, usual) }, 0.97, 0.9, 1.2},
 		{"30% are lost", func(b *bottleneck, _ int) []units.Time { return b.lose(0.3, usual) }, 0.9, 0.7, 1.5},
@@ -137,17 +137,17 @@ func TestNoLastingHarm(t *testing.T) {
 			b.run(10 * ms)
 			calm := b.disturb
 			b.disturb = func(flow int) []units.Time { return c.disturb(b, flow) }
-			least, most, used, queue := b.measure(10 * ms)
-			t.Logf("meanwhile: %.3f to %.3f of the fair rate, %.3f of the link, queue %.2f of Q_ref", least, most, used, queue)
-			if used < c.used || least < c.least || most > c.most {
-				t.Errorf("meanwhile flows have %.3f to %.3f of the fair rate, want %v to %v, and use %.3f of the link, want %v", least, most, c.least, c.most, used, c.used)
+			minShare, maxShare, used, queue := b.measure(10 * ms)
+			t.Logf("meanwhile: %.3f to %.3f of the fair rate, %.3f of the link, queue %.2f of Q_ref", minShare, maxShare, used, queue)
+			if used < c.used || minShare < c.minShare || maxShare > c.maxShare {
+				t.Errorf("meanwhile flows have %.3f to %.3f of the fair rate, want %v to %v, and use %.3f of the link, want %v", minShare, maxShare, c.minShare, c.maxShare, used, c.used)
 			}
 			b.disturb = calm
 			b.queue = min(b.queue, 4*float64(b.params.QMax)) // limit of a buffer
 			b.run(b.now + 10*ms)
-			least, most, used, queue = b.measure(5 * ms)
-			if least < 0.98 || most > 1.02 || used < 0.99 || queue < 0.95 || queue > 1.05 {
-				t.Errorf("afterwards: %.3f to %.3f of the fair rate, %.3f of the link, queue %.3f of Q_ref", least, most, used, queue)
+			minShare, maxShare, used, queue = b.measure(5 * ms)
+			if minShare < 0.98 || maxShare > 1.02 || used < 0.99 || queue < 0.95 || queue > 1.05 {
+				t.Errorf("afterwards: %.3f to %.3f of the fair rate, %.3f of the link, queue %.3f of Q_ref", minShare, maxShare, used, queue)
 			}
 		})
 	}
@@ -170,9 +170,9 @@ func TestTheQueueComesToItsReference(t *testing.T) {
 			b.run(500 * b.params.Interval)
 			b.queue = min(b.queue, 4*float64(b.params.QMax))
 			b.run(1000 * b.params.Interval)
-			least, most, used, queue := b.measure(200 * b.params.Interval)
-			if least < 0.98 || most > 1.02 || used < 0.99 || queue < 0.95 || queue > 1.05 {
-				t.Errorf("%d flows at %v: %.3f to %.3f of the fair rate, %.3f of the link, queue %.3f of Q_ref", flows, line, least, most, used, queue)
+			minShare, maxShare, used, queue := b.measure(200 * b.params.Interval)
+			if minShare < 0.98 || maxShare > 1.02 || used < 0.99 || queue < 0.95 || queue > 1.05 {
+				t.Errorf("%d flows at %v: %.3f to %.3f of the fair rate, %.3f of the link, queue %.3f of Q_ref", flows, line, minShare, maxShare, used, queue)
 			}
 		}
 	}

@@ -37,12 +37,12 @@ const (
 	maxGain = 1000
 )
 
-// Paper returns the parameters of §6 for a link at a rate. The paper prints them for 40
+// PaperParams returns the parameters of §6 for a link at a rate. The paper prints them for 40
 // and 100 Gb/s. For other rates Q_ref is 0.6·T·C, as it is at 100 Gb/s and in §6.2 at 10
 // Gb/s, Q_mid twice that and Q_max 60 KB more, as in all three. Below 10 Gb/s T grows so
 // that T·C is 50 KB, and Δ^F is a thousandth of the rate. The gains are those of 40 Gb/s:
 // they depend on T·Δ^F/Δ^Q (§5), which is the same for all of them.
-func Paper(line units.Rate) Params {
+func PaperParams(line units.Rate) Params {
 	p := Params{
 		Interval: 40 * units.Microsecond, DeltaQ: 600, DeltaF: 10 * units.Mbps, FMin: 100 * units.Mbps, FMax: line,
 		Alpha: 0.3, Beta: 1.5, FractionBits: 16,
@@ -58,7 +58,7 @@ func Paper(line units.Rate) Params {
 		p.DeltaF = max(1, line/1000/units.Kbps) * units.Kbps
 		p.FMin = min(line, 10*p.DeltaF)
 	}
-	p.QRef = line.Per(p.Interval) * 6 / 10
+	p.QRef = line.BytesIn(p.Interval) * 6 / 10
 	p.QMid = 2 * p.QRef
 	p.QMax = p.QMid + 60*units.KB
 	return p
@@ -68,40 +68,40 @@ func Paper(line units.Rate) Params {
 // a registry.RangeError for each invalid parameter.
 func (p *Params) Validate(limit units.Bytes) error {
 	var c registry.Check
-	c.Time("t", p.Interval, units.Microsecond)
+	c.CheckTime("t", p.Interval, units.Microsecond)
 	if p.DeltaQ <= 0 {
-		c.Bad("delta_q", p.DeltaQ, "an amount above 0, such as 600B")
+		c.AddRange("delta_q", p.DeltaQ, "an amount above 0, such as 600B")
 	}
 	if p.DeltaF < units.Kbps || p.DeltaF%units.Kbps != 0 {
-		c.Bad("delta_f", p.DeltaF, "whole kilobits per second, such as 10Mbps")
+		c.AddRange("delta_f", p.DeltaF, "whole kilobits per second, such as 10Mbps")
 	}
 	switch {
 	case p.FMax <= 0:
-		c.Bad("f_max", int64(p.FMax), "a rate above 0, such as 40Gbps, or give the link a rate")
+		c.AddRange("f_max", int64(p.FMax), "a rate above 0, such as 40Gbps, or give the link a rate")
 	case p.DeltaF > 0 && p.FMax/p.DeltaF > maxF:
-		c.Bad("f_max", p.FMax, "at most %d times delta_f, %v: raise delta_f", maxF, p.DeltaF)
+		c.AddRange("f_max", p.FMax, "at most %d times delta_f, %v: raise delta_f", maxF, p.DeltaF)
 	}
 	if p.FMin < p.DeltaF || p.FMin > p.FMax {
-		c.Bad("f_min", p.FMin, "a rate from delta_f, %v, to f_max, %v", p.DeltaF, p.FMax)
+		c.AddRange("f_min", p.FMin, "a rate from delta_f, %v, to f_max, %v", p.DeltaF, p.FMax)
 	}
 	if p.QRef < p.DeltaQ {
-		c.Bad("q_ref", p.QRef, "at least delta_q, %v, such as 150KB", p.DeltaQ)
+		c.AddRange("q_ref", p.QRef, "at least delta_q, %v, such as 150KB", p.DeltaQ)
 	}
 	if p.QMid <= p.QRef {
-		c.Bad("q_mid", p.QMid, "more than q_ref, %v", p.QRef)
+		c.AddRange("q_mid", p.QMid, "more than q_ref, %v", p.QRef)
 	}
 	switch {
 	case p.QMax <= p.QMid:
-		c.Bad("q_max", p.QMax, "more than q_mid, %v", p.QMid)
+		c.AddRange("q_max", p.QMax, "more than q_mid, %v", p.QMid)
 	case limit > 0 && p.QMax >= limit:
-		c.Bad("q_max", p.QMax, "less than %v, as the queue never grows beyond that", limit)
+		c.AddRange("q_max", p.QMax, "less than %v, as the queue never grows beyond that", limit)
 	}
 	if !(p.Alpha > 0 && p.Alpha <= maxGain) {
-		c.Bad("alpha", p.Alpha, "a number above 0, up to %d, such as 0.3: it brings the queue to q_ref", maxGain)
+		c.AddRange("alpha", p.Alpha, "a number above 0, up to %d, such as 0.3: it brings the queue to q_ref", maxGain)
 	}
 	if !(p.Beta >= 0 && p.Beta <= maxGain) {
-		c.Bad("beta", p.Beta, "a number from 0 to %d, such as 1.5", maxGain)
+		c.AddRange("beta", p.Beta, "a number from 0 to %d, such as 1.5", maxGain)
 	}
-	c.Number("fraction_bits", p.FractionBits, 0, gainBits)
+	c.CheckNumber("fraction_bits", p.FractionBits, 0, gainBits)
 	return c.Err()
 }

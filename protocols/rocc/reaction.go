@@ -61,18 +61,18 @@ func (r *Reaction) Rate() units.Rate {
 	return min(r.rate, r.line)
 }
 
-// Timer returns when a message takes effect or the rate doubles.
-func (r *Reaction) Timer() units.Time {
+// NextTimer returns when a message takes effect or the rate doubles.
+func (r *Reaction) NextTimer() units.Time {
 	if len(r.waiting) > 0 {
 		return min(r.waiting[0].at, r.riseAt)
 	}
 	return r.riseAt
 }
 
-// Message handles a Feedback, which takes effect after the NIC's delay. It ignores other
+// OnMessage handles a Feedback, which takes effect after the NIC's delay. It ignores other
 // messages.
-func (r *Reaction) Message(now units.Time, m cc.Feedback) {
-	r.Tick(now)
+func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
+	r.OnTimer(now)
 	f, ok := m.(*Feedback)
 	if !ok {
 		return
@@ -80,7 +80,7 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	n := notice{now + r.config.Delay, r.config.rateOf(f), f.CP}
 	switch {
 	case r.config.Delay == 0:
-		r.process(n)
+		r.applyFeedback(n)
 	case len(r.waiting) == maxWaiting:
 		n.at = r.waiting[maxWaiting-1].at
 		r.waiting[maxWaiting-1] = n
@@ -89,21 +89,21 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	}
 }
 
-// Tick processes all events up to now, in time order.
-func (r *Reaction) Tick(now units.Time) {
-	for r.Timer() <= now {
+// OnTimer processes all events up to now, in time order.
+func (r *Reaction) OnTimer(now units.Time) {
+	for r.NextTimer() <= now {
 		if len(r.waiting) > 0 && r.waiting[0].at <= r.riseAt {
 			n := r.waiting[0]
 			r.waiting = slices.Delete(r.waiting, 0, 1)
-			r.process(n)
+			r.applyFeedback(n)
 		} else {
 			r.timerExpired()
 		}
 	}
 }
 
-// process implements PROCESS_CNP.
-func (r *Reaction) process(n notice) {
+// applyFeedback implements PROCESS_CNP.
+func (r *Reaction) applyFeedback(n notice) {
 	current := r.rate
 	if !r.limited {
 		current = r.line
@@ -131,8 +131,8 @@ func (r *Reaction) timerExpired() {
 	r.riseAt += r.config.Rise
 }
 
-// Line sets a new rate of the port, and so a new R_max.
-func (r *Reaction) Line(now units.Time, line units.Rate) {
-	r.Tick(now)
+// SetLineRate sets a new rate of the port, and so a new R_max.
+func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+	r.OnTimer(now)
 	r.line = line
 }

@@ -16,11 +16,11 @@ import (
 
 // TestTranscripts plays messages to a reaction point.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "rocc", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "rocc", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 func TestPresets(t *testing.T) {
-	cctest.Presets(t, "rocc", 100*units.Mbps, units.Gbps, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps, 400*units.Gbps)
+	cctest.CheckPresets(t, "rocc", 100*units.Mbps, units.Gbps, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps, 400*units.Gbps)
 }
 
 // player holds one flow.
@@ -48,13 +48,13 @@ func (p *player) input(f []string) error {
 	if err != nil {
 		return err
 	}
-	for p.rp.Timer() <= now {
-		at := p.rp.Timer()
+	for p.rp.NextTimer() <= now {
+		at := p.rp.NextTimer()
 		what := "rises"
 		if len(p.rp.waiting) > 0 && p.rp.waiting[0].at == at {
 			what = "takes effect"
 		}
-		p.rp.Tick(at)
+		p.rp.OnTimer(at)
 		p.show(at, what)
 	}
 	if len(f) == 1 {
@@ -65,9 +65,9 @@ func (p *player) input(f []string) error {
 	}
 	r, err := units.ParseRate(f[2])
 	if f[1] == "line" {
-		p.rp.Line(now, r)
+		p.rp.SetLineRate(now, r)
 	} else {
-		p.rp.Message(now, from(f[1], r))
+		p.rp.OnMessage(now, from(f[1], r))
 	}
 	p.show(now, strings.Join(f[1:], " "))
 	return err

@@ -69,31 +69,31 @@ func Default(line units.Rate) *Config {
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
 	if c.Segment < 1<<10 || c.Segment > 1<<30 {
-		check.Bad("segment", c.Segment, "an amount from 1KB to 1GB, such as 64KB")
+		check.AddRange("segment", c.Segment, "an amount from 1KB to 1GB, such as 64KB")
 	}
-	check.Number("queued", c.Queued, 1, 64)
-	check.Number("initial", c.Initial, 1, maxPackets)
-	packets(&check, "alpha", c.Alpha, 0)
-	packets(&check, "beta", c.Beta, c.Alpha)
-	packets(&check, "gamma", c.Gamma, 0)
+	check.CheckNumber("queued", c.Queued, 1, 64)
+	check.CheckNumber("initial", c.Initial, 1, maxPackets)
+	checkPackets(&check, "alpha", c.Alpha, 0)
+	checkPackets(&check, "beta", c.Beta, c.Alpha)
+	checkPackets(&check, "gamma", c.Gamma, 0)
 	if c.RateStep < 0 {
-		check.Bad("rate-step", int64(c.RateStep), "a rate such as 1Gbps, or 0 for no bound")
+		check.AddRange("rate-step", int64(c.RateStep), "a rate such as 1Gbps, or 0 for no bound")
 	}
 	if c.Hold < 0 {
-		check.Bad("hold", c.Hold, "an amount such as 160KB, or 0")
+		check.AddRange("hold", c.Hold, "an amount such as 160KB, or 0")
 	}
-	check.Time("base-rtt", c.BaseRTT, 0)
-	check.Time("noise", c.Noise, 0)
-	check.Time("echo-timeout", c.EchoTimeout, units.Microsecond)
-	check.Number("retries", c.Retries, 0, 7)
+	check.CheckTime("base-rtt", c.BaseRTT, 0)
+	check.CheckTime("noise", c.Noise, 0)
+	check.CheckTime("echo-timeout", c.EchoTimeout, units.Microsecond)
+	check.CheckNumber("retries", c.Retries, 0, 7)
 	return check.Err()
 }
 
 // maxPackets bounds parameters in packets.
 const maxPackets = 1000
 
-func packets(check *registry.Check, key string, v, low float64) {
+func checkPackets(check *registry.Check, key string, v, low float64) {
 	if !(v >= low && v <= maxPackets) {
-		check.Bad(key, v, "a number of packets from %v to %d", low, maxPackets)
+		check.AddRange(key, v, "a number of packets from %v to %d", low, maxPackets)
 	}
 }

@@ -15,20 +15,20 @@ type Echo struct {
 const (
 	EchoBatches = 1 << 12
 	EchoUnit    = 16 * units.Nanosecond
-	echoMost    = 1<<20 - 1 // the response took longer: 16.8 ms or more
+	maxEcho     = 1<<20 - 1 // the response took longer: 16.8 ms or more
 )
 
 // Immediate returns the echo as immediate data.
 func (e Echo) Immediate() uint32 {
 	t := max(0, e.Response) / EchoUnit
-	if e.Late || t > echoMost {
-		t = echoMost
+	if e.Late || t > maxEcho {
+		t = maxEcho
 	}
 	return uint32(e.Batch%EchoBatches)<<20 | uint32(t)
 }
 
 // EchoOf reads immediate data.
 func EchoOf(imm uint32) Echo {
-	t := imm & echoMost
-	return Echo{Batch: uint16(imm >> 20), Response: units.Time(t) * EchoUnit, Late: t == echoMost}
+	t := imm & maxEcho
+	return Echo{Batch: uint16(imm >> 20), Response: units.Time(t) * EchoUnit, Late: t == maxEcho}
 }

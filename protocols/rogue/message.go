@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-func (k Kind) hello() bool { return k == Hello || k == HelloReply }
+func (k Kind) isHello() bool { return k == Hello || k == HelloReply }
 
 // Message is a datagram between two layers about a connection. From is the queue pair of the
 // sender of the message, To that of the receiver.
@@ -71,7 +71,7 @@ var ErrMessage = errors.New("rogue: not a message of version 1")
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, version, byte(m.Kind), 0, 0)
 	last := m.Received
-	if m.Kind.hello() {
+	if m.Kind.isHello() {
 		last = m.Echoes
 	}
 	for _, n := range [...]uint32{m.From, m.To, m.Epoch, m.Other, m.PSN, last} {
@@ -87,7 +87,7 @@ func Parse(b []byte) (m Message, err error) {
 	}
 	m.Kind = Kind(b[1])
 	last := &m.Received
-	if m.Kind.hello() {
+	if m.Kind.isHello() {
 		last = &m.Echoes
 	}
 	for i, n := range [...]*uint32{&m.From, &m.To, &m.Epoch, &m.Other, &m.PSN, last} {

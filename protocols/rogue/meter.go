@@ -33,12 +33,12 @@ func NewMeter(line units.Rate, lag, frame units.Bytes) Meter {
 	return Meter{line: line, lag: lag, frame: frame}
 }
 
-// Posted records posted data, in bytes on the wire.
-func (m *Meter) Posted(wire units.Bytes) { m.posted += wire }
+// RecordPosted records posted data, in bytes on the wire.
+func (m *Meter) RecordPosted(wire units.Bytes) { m.posted += wire }
 
-// Limited records a limit that was set at now; 0 means none.
-func (m *Meter) Limited(now units.Time, limit units.Rate) {
-	at := m.sent(now)
+// RecordLimit records a limit that was set at now; 0 means none.
+func (m *Meter) RecordLimit(now units.Time, limit units.Rate) {
+	at := m.estimateSent(now)
 	if at >= m.from {
 		m.old = m.limit
 	}
@@ -48,14 +48,14 @@ func (m *Meter) Limited(now units.Time, limit units.Rate) {
 	m.limit, m.from = limit, m.done+packets*m.frame
 }
 
-// sent returns an estimate of how much has left by now.
-func (m *Meter) sent(now units.Time) units.Bytes {
+// estimateSent returns an estimate of how much has left by now.
+func (m *Meter) estimateSent(now units.Time) units.Bytes {
 	if !m.any {
 		return m.done
 	}
 	gone := units.Bytes(0)
 	if r := m.rateAt(m.done); r > 0 {
-		gone = r.Per(max(0, now-(m.completed-m.rtt)))
+		gone = r.BytesIn(max(0, now-(m.completed-m.rtt)))
 	}
 	return min(m.posted, m.done+gone)
 }
@@ -72,10 +72,10 @@ func (m *Meter) rateAt(at units.Bytes) units.Rate {
 	return r
 }
 
-// takes returns how long the data between two positions takes to leave.
-func (m *Meter) takes(from, to units.Bytes) (t units.Time) {
+// timeToSend returns how long the data between two positions takes to leave.
+func (m *Meter) timeToSend(from, to units.Bytes) (t units.Time) {
 	if from < m.from && m.from < to {
-		t, from = m.takes(from, m.from), m.from
+		t, from = m.timeToSend(from, m.from), m.from
 	}
 	if r := m.rateAt(from); r > 0 && to > from {
 		t += r.TimeOf(to - from)
@@ -83,42 +83,42 @@ func (m *Meter) takes(from, to units.Bytes) (t units.Time) {
 	return t
 }
 
-// Completed records the completion of a batch of wire bytes that was posted at posted, and
+// RecordCompletion records the completion of a batch of wire bytes that was posted at posted, and
 // returns its RTT, which is not negative.
-func (m *Meter) Completed(posted, completed units.Time, wire units.Bytes) units.Time {
+func (m *Meter) RecordCompletion(posted, completed units.Time, wire units.Bytes) units.Time {
 	start := posted
 	if m.any {
 		start = max(start, m.completed-m.rtt)
 	}
-	m.rtt = max(0, completed-start-m.takes(m.done, m.done+wire))
+	m.rtt = max(0, completed-start-m.timeToSend(m.done, m.done+wire))
 	m.done += wire
 	m.completed, m.any = completed, true
 	return m.rtt
 }
 
-// Skip records the completion of data without an RTT: it could not be measured, or the
+// SkipCompletion records the completion of data without an RTT: it could not be measured, or the
 // connection is UC.
-func (m *Meter) Skip(completed units.Time, wire units.Bytes) {
+func (m *Meter) SkipCompletion(completed units.Time, wire units.Bytes) {
 	m.done += wire
 	m.completed, m.any = completed, true
 }
 
-// Position returns how much was posted, in bytes on the wire.
-func (m *Meter) Position() units.Bytes { return m.posted }
+// PostedBytes returns how much was posted, in bytes on the wire.
+func (m *Meter) PostedBytes() units.Bytes { return m.posted }
 
-// Echoed returns the RTT, not negative, of a batch over UC whose last verb asked for an echo
+// RecordEcho returns the RTT, not negative, of a batch over UC whose last verb asked for an echo
 // (§3.4). The batch took wire bytes from position at. It started when it was posted, or when
 // the last byte of the previous batch had left. Over UC completions show when data has left;
 // Skip records them.
 //
 //	start_i = max(posted_i, sent_(i-1))
 //	RTT_i   = echo_i - start_i - response_i - B_i/rate_limit
-func (m *Meter) Echoed(at, wire units.Bytes, start, echo, response units.Time) units.Time {
-	return max(0, echo-start-response-m.takes(at, at+wire))
+func (m *Meter) RecordEcho(at, wire units.Bytes, start, echo, response units.Time) units.Time {
+	return max(0, echo-start-response-m.timeToSend(at, at+wire))
 }
 
-// Backlog returns how long the posted data that has not completed takes to leave.
-func (m *Meter) Backlog() units.Time { return m.takes(m.done, m.posted) }
+// BacklogTime returns how long the posted data that has not completed takes to leave.
+func (m *Meter) BacklogTime() units.Time { return m.timeToSend(m.done, m.posted) }
 
 // DiscardPosted discards posted data that never completed, after a reset of the queue pair.
 func (m *Meter) DiscardPosted() { *m = NewMeter(m.line, m.lag, m.frame) }

@@ -36,26 +36,26 @@ func TestWindow(t *testing.T) {
 		{"less than the base RTT is not believed", us, 11363, 9_999_440_000, false},
 		{"10 packets queued", 100 * us, 10363, 9_119_440_000, false},
 	}
-	if w.Size() != 10*mtu || !w.SlowStart() || w.Limit() != 0 {
-		t.Fatalf("a new window is %v, slow start %v, limit %v", w.Size(), w.SlowStart(), w.Limit())
+	if w.Size() != 10*mtu || !w.SlowStart() || w.RateLimit() != 0 {
+		t.Fatalf("a new window is %v, slow start %v, limit %v", w.Size(), w.SlowStart(), w.RateLimit())
 	}
 	for _, s := range steps {
-		was := w.Limit()
-		changed := w.Sample(s.rtt)
-		near := math.Abs(float64(w.Limit()-s.limit)) < 1e6
-		if w.Size() != s.size || !near || w.SlowStart() != s.slow || changed != (w.Limit() != was) {
-			t.Fatalf("%s: window %d, limit %d, slow start %v, changed %v; want %+v", s.what, int64(w.Size()), int64(w.Limit()), w.SlowStart(), changed, s)
+		was := w.RateLimit()
+		changed := w.SampleRTT(s.rtt)
+		near := math.Abs(float64(w.RateLimit()-s.limit)) < 1e6
+		if w.Size() != s.size || !near || w.SlowStart() != s.slow || changed != (w.RateLimit() != was) {
+			t.Fatalf("%s: window %d, limit %d, slow start %v, changed %v; want %+v", s.what, int64(w.Size()), int64(w.RateLimit()), w.SlowStart(), changed, s)
 		}
 	}
 	// Slow start ends when a queue forms, with the window of the base RTT plus one packet.
 	w = NewWindow(Default(100*units.Gbps), 100*units.Gbps, mtu, frame, 0)
-	w.Sample(10 * us)
-	if w.Sample(50 * us); w.Size() != 5000 || w.SlowStart() || w.Limit() != 4400*units.Mbps {
-		t.Errorf("after slow start: window %d, limit %v, slow start %v", int64(w.Size()), w.Limit(), w.SlowStart())
+	w.SampleRTT(10 * us)
+	if w.SampleRTT(50 * us); w.Size() != 5000 || w.SlowStart() || w.RateLimit() != 4400*units.Mbps {
+		t.Errorf("after slow start: window %d, limit %v, slow start %v", int64(w.Size()), w.RateLimit(), w.SlowStart())
 	}
-	w.Restart()
-	if w.Size() != 10_000 || !w.SlowStart() || w.Limit() != 0 || w.Base() != 10*us {
-		t.Errorf("after a restart: window %d, base %v", int64(w.Size()), w.Base())
+	w.RestartSlowStart()
+	if w.Size() != 10_000 || !w.SlowStart() || w.RateLimit() != 0 || w.BaseRTT() != 10*us {
+		t.Errorf("after a restart: window %d, base %v", int64(w.Size()), w.BaseRTT())
 	}
 }
 
@@ -66,14 +66,14 @@ func TestWindowBounds(t *testing.T) {
 		c := Default(10 * units.Gbps)
 		w := NewWindow(c, 10*units.Gbps, 1000, 1100, 5*us)
 		for range 200 {
-			was := w.Limit()
-			w.Sample(units.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(t, "rtt")))
-			if w.Size() < 1000 || float64(w.Size()) > max(w.most(), 10_000*2) {
+			was := w.RateLimit()
+			w.SampleRTT(units.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(t, "rtt")))
+			if w.Size() < 1000 || float64(w.Size()) > max(w.maxSize(), 10_000*2) {
 				t.Fatalf("the window is %d", int64(w.Size()))
 			}
-			step := w.Limit() - was
-			if was > 0 && w.Limit() > 0 && (step > c.RateStep || step < -c.RateStep) || w.Limit() > 10*units.Gbps {
-				t.Fatalf("the limit went from %v to %v", was, w.Limit())
+			step := w.RateLimit() - was
+			if was > 0 && w.RateLimit() > 0 && (step > c.RateStep || step < -c.RateStep) || w.RateLimit() > 10*units.Gbps {
+				t.Fatalf("the limit went from %v to %v", was, w.RateLimit())
 			}
 		}
 	})
@@ -103,17 +103,17 @@ func TestMeter(t *testing.T) {
 			now = max(now, free) + units.Time(rapid.Int64Range(0, int64(10*us)).Draw(t, "gap"))
 			if rapid.Bool().Draw(t, "limit") {
 				r := units.Rate(rapid.IntRange(1, 10).Draw(t, "rate")) * units.Gbps
-				m.Limited(now, r)
+				m.RecordLimit(now, r)
 				if sent >= from {
 					rate = next
 				}
 				next, from = r, sent+lag
 			}
 			n := units.Bytes(rapid.IntRange(1, 100).Draw(t, "size")) * 1000
-			m.Posted(n)
+			m.RecordPosted(n)
 			free = now
 			rtt := units.Time(rapid.Int64Range(int64(us), int64(100*us)).Draw(t, "rtt"))
-			got := m.Completed(now, leave(n)+rtt, n)
+			got := m.RecordCompletion(now, leave(n)+rtt, n)
 			if diff := got - rtt; diff < -10*units.Nanosecond || diff > 10*units.Nanosecond {
 				t.Fatalf("an RTT of %v is measured as %v", rtt, got)
 			}
@@ -127,20 +127,20 @@ func TestMeter(t *testing.T) {
 func TestMeterOfBacklog(t *testing.T) {
 	const batch = 64_000
 	m := NewMeter(10*units.Gbps, 0, 1000)
-	m.Limited(0, 5*units.Gbps)
+	m.RecordLimit(0, 5*units.Gbps)
 	takes := (5 * units.Gbps).TimeOf(batch)
 	var done units.Time
 	for i := range 50 {
 		posted := max(0, units.Time(i-1)*takes) // two are queued
-		m.Posted(batch)
+		m.RecordPosted(batch)
 		queue := units.Time(i) * us
 		done = units.Time(i+1)*takes + 10*us + queue
-		if got := m.Completed(posted, done, batch); got != 10*us+queue {
+		if got := m.RecordCompletion(posted, done, batch); got != 10*us+queue {
 			t.Fatalf("batch %d: %v, want %v", i, got, 10*us+queue)
 		}
 	}
-	if m.Backlog() != 0 {
-		t.Errorf("%v are under way", m.Backlog())
+	if m.BacklogTime() != 0 {
+		t.Errorf("%v are under way", m.BacklogTime())
 	}
 }
 
@@ -152,7 +152,7 @@ func TestMessages(t *testing.T) {
 			Other: n.Draw(t, "other"), PSN: n.Draw(t, "psn"), Received: rapid.Uint32().Draw(t, "received"),
 			Limit: units.Rate(rapid.Int64Range(0, maxLimit).Draw(t, "limit")) * units.Kbps,
 		}
-		if m.Kind.hello() {
+		if m.Kind.isHello() {
 			m.Received, m.Echoes = 0, n.Draw(t, "echoes")
 		}
 		b := m.Append(nil)
@@ -203,7 +203,7 @@ func TestEcho(t *testing.T) {
 		if got.Batch != e.Batch {
 			t.Fatalf("batch %d", got.Batch)
 		}
-		if late := e.Response >= echoMost*EchoUnit; got.Late != late || !late && (got.Response > e.Response || e.Response-got.Response >= EchoUnit) {
+		if late := e.Response >= maxEcho*EchoUnit; got.Late != late || !late && (got.Response > e.Response || e.Response-got.Response >= EchoUnit) {
 			t.Fatalf("%v became %+v", e.Response, got)
 		}
 	})
@@ -225,30 +225,30 @@ func TestEchoed(t *testing.T) {
 		{160 * us, 320 * us, 335 * us, 10 * us, 5 * us}, // at 5 Gb/s
 		{320 * us, 480 * us, 470 * us, 0, 0},
 	} {
-		at := m.Position()
-		if m.Posted(batch); i == 2 {
-			m.Limited(x.start, 5*units.Gbps)
+		at := m.PostedBytes()
+		if m.RecordPosted(batch); i == 2 {
+			m.RecordLimit(x.start, 5*units.Gbps)
 		}
-		if rtt := m.Echoed(at, batch, x.start, x.echo, x.response); rtt != x.want {
+		if rtt := m.RecordEcho(at, batch, x.start, x.echo, x.response); rtt != x.want {
 			t.Errorf("batch %d: RTT %v, want %v", i, rtt, x.want)
 		}
-		m.Skip(x.sent, batch)
+		m.SkipCompletion(x.sent, batch)
 	}
 }
 
 // TestLost: a loss halves the window and ends slow start, and the limit follows by a step.
 func TestLost(t *testing.T) {
 	w := NewWindow(Default(10*units.Gbps), 10*units.Gbps, 1000, 1100, 10*us)
-	if w.Lost() || w.Size() != 5000 || w.SlowStart() || w.Limit() != 0 {
-		t.Errorf("before the first sample: window %d, limit %v", int64(w.Size()), w.Limit())
+	if w.OnLoss() || w.Size() != 5000 || w.SlowStart() || w.RateLimit() != 0 {
+		t.Errorf("before the first sample: window %d, limit %v", int64(w.Size()), w.RateLimit())
 	}
-	w.Restart()
-	w.Sample(10 * us)
-	if was := w.Size(); !w.Lost() || w.Size() != was/2 || w.Limit() != 9*units.Gbps {
-		t.Errorf("window %d of %d, limit %v", int64(w.Size()), int64(was), w.Limit())
+	w.RestartSlowStart()
+	w.SampleRTT(10 * us)
+	if was := w.Size(); !w.OnLoss() || w.Size() != was/2 || w.RateLimit() != 9*units.Gbps {
+		t.Errorf("window %d of %d, limit %v", int64(w.Size()), int64(was), w.RateLimit())
 	}
 	for range 20 {
-		w.Lost()
+		w.OnLoss()
 	}
 	if w.Size() != 1000 {
 		t.Errorf("window %d after 21 losses", int64(w.Size()))

@@ -35,13 +35,13 @@ func NewWindow(c *Config, line units.Rate, mtu, frame units.Bytes, idle units.Ti
 	if w.floor == 0 {
 		w.floor = idle
 	}
-	w.Restart()
+	w.RestartSlowStart()
 	return w
 }
 
-// Restart returns to slow start, for a new connection or one that continues with its
+// RestartSlowStart returns to slow start, for a new connection or one that continues with its
 // shadow queue pair. It keeps the base RTT. Without a limit the NIC sends at line rate.
-func (w *Window) Restart() {
+func (w *Window) RestartSlowStart() {
 	w.size, w.slow, w.limit, w.last = float64(w.config.Initial)*w.mtu, true, 0, 0
 }
 
@@ -51,39 +51,39 @@ func (w *Window) Size() units.Bytes { return units.Bytes(w.size) }
 // SlowStart reports whether the window is in slow start.
 func (w *Window) SlowStart() bool { return w.slow }
 
-// Base returns the base RTT, or 0 before the first sample.
-func (w *Window) Base() units.Time { return w.base }
+// BaseRTT returns the base RTT, or 0 before the first sample.
+func (w *Window) BaseRTT() units.Time { return w.base }
 
 // RTT returns the last round-trip time that counted, or 0 before the first.
 func (w *Window) RTT() units.Time { return w.last }
 
-// Limit returns the setting for the NIC's rate limiter, on the wire; 0 means no limit.
-func (w *Window) Limit() units.Rate { return w.limit }
+// RateLimit returns the setting for the NIC's rate limiter, on the wire; 0 means no limit.
+func (w *Window) RateLimit() units.Rate { return w.limit }
 
-// Estimate returns the sending rate that the window allows, on the wire: cwnd / RTT (Fig.
+// EstimatedRate returns the sending rate that the window allows, on the wire: cwnd / RTT (Fig.
 // 10). It is 0 before the first sample.
-func (w *Window) Estimate() units.Rate {
+func (w *Window) EstimatedRate() units.Rate {
 	if w.last == 0 {
 		return 0
 	}
-	return w.rate(w.last)
+	return w.rateAt(w.last)
 }
 
-// rate returns the rate of the window at an RTT, on the wire.
-func (w *Window) rate(rtt units.Time) units.Rate {
+// rateAt returns the rate of the window at an RTT, on the wire.
+func (w *Window) rateAt(rtt units.Time) units.Rate {
 	return units.Rate(w.size * w.wire * 8 / rtt.Seconds())
 }
 
-// most returns the window that fills the line at the base RTT, plus Beta packets.
-func (w *Window) most() float64 {
+// maxSize returns the window that fills the line at the base RTT, plus Beta packets.
+func (w *Window) maxSize() float64 {
 	if w.line == 0 {
 		return math.Inf(1)
 	}
 	return float64(w.line)/8/w.wire*w.base.Seconds() + w.config.Beta*w.mtu
 }
 
-// Sample updates the window with the RTT of a batch. It reports whether Limit has changed.
-func (w *Window) Sample(rtt units.Time) bool {
+// SampleRTT updates the window with the RTT of a batch. It reports whether Limit has changed.
+func (w *Window) SampleRTT(rtt units.Time) bool {
 	rtt = max(rtt, w.floor, units.Nanosecond)
 	w.last = rtt
 	switch {
@@ -105,32 +105,32 @@ func (w *Window) Sample(rtt units.Time) bool {
 	case diff < w.config.Alpha:
 		w.size += w.mtu
 	}
-	if most := w.most(); w.size > most {
-		w.size, w.slow = most, false
+	if maxSize := w.maxSize(); w.size > maxSize {
+		w.size, w.slow = maxSize, false
 	}
 	w.size = max(w.size, w.mtu)
-	return w.adjust(w.slow)
+	return w.adjustLimit(w.slow)
 }
 
-// Lost halves the window after the loss of a batch over UC (§3.4, which gives no number).
+// OnLoss halves the window after the loss of a batch over UC (§3.4, which gives no number).
 // It reports whether Limit has changed.
-func (w *Window) Lost() bool {
+func (w *Window) OnLoss() bool {
 	w.size, w.slow = max(w.size/2, w.mtu), false
 	if w.base == 0 {
 		return false
 	}
-	return w.adjust(false)
+	return w.adjustLimit(false)
 }
 
-// adjust sets the limit to cwnd / base RTT, changing it by at most RateStep. In slow start
+// adjustLimit sets the limit to cwnd / base RTT, changing it by at most RateStep. In slow start
 // there is no limit, and the first limit may be more than a step.
-func (w *Window) adjust(none bool) bool {
+func (w *Window) adjustLimit(none bool) bool {
 	was := w.limit
 	if none || !w.config.Limiter {
 		w.limit = 0
 		return was != 0
 	}
-	next := w.rate(w.base)
+	next := w.rateAt(w.base)
 	if step := w.config.RateStep; was > 0 && step > 0 {
 		next = min(max(next, was-step), was+step)
 	}

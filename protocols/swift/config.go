@@ -44,26 +44,26 @@ const maxPackets = 1_000_000
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
 	if c.AI < 0 {
-		check.Bad("ai", c.AI, "an amount such as 1KB, or 0 for a packet")
+		check.AddRange("ai", c.AI, "an amount such as 1KB, or 0 for a packet")
 	}
 	positive := func(key string, v units.Fraction) {
 		if v <= 0 {
-			check.Bad(key, v, "a share above 0%%, up to 100%%")
+			check.AddRange(key, v, "a share above 0%%, up to 100%%")
 		} else {
-			check.Share(key, v, 0, 1)
+			check.CheckShare(key, v, 0, 1)
 		}
 	}
 	positive("beta", c.Beta)
 	positive("max_mdf", c.MaxMDF)
-	check.Time("base_target", c.BaseTarget, units.Picosecond)
-	check.Time("hop_scale", c.HopScale, 0)
-	check.Time("fs_range", c.FSRange, 0)
+	check.CheckTime("base_target", c.BaseTarget, units.Picosecond)
+	check.CheckTime("hop_scale", c.HopScale, 0)
+	check.CheckTime("fs_range", c.FSRange, 0)
 	positive("fs_min_cwnd", c.FSMinCwnd)
-	check.Number("fs_max_cwnd", c.FSMaxCwnd, 2, maxPackets)
-	check.Number("initial_cwnd", c.InitialCwnd, 0, maxPackets)
+	check.CheckNumber("fs_max_cwnd", c.FSMaxCwnd, 2, maxPackets)
+	check.CheckNumber("initial_cwnd", c.InitialCwnd, 0, maxPackets)
 	positive("min_cwnd", c.MinCwnd)
-	check.Number("max_cwnd", c.MaxCwnd, 1, maxPackets)
-	check.Number("retx_reset_threshold", c.RetxResetThreshold, 1, maxPackets)
+	check.CheckNumber("max_cwnd", c.MaxCwnd, 1, maxPackets)
+	check.CheckNumber("retx_reset_threshold", c.RetxResetThreshold, 1, maxPackets)
 	return check.Err()
 }
 

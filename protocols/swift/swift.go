@@ -61,9 +61,9 @@ func New(c *Config, f cc.Flow) *Control {
 	if c.AI > 0 {
 		s.ai = float64(c.AI) / float64(f.MTU)
 	}
-	most := 1 / math.Sqrt(float64(c.FSMaxCwnd))
-	s.alpha = float64(c.FSRange) / (1/math.Sqrt(float64(c.FSMinCwnd)) - most)
-	s.beta = -s.alpha * most
+	minRoot := 1 / math.Sqrt(float64(c.FSMaxCwnd))
+	s.alpha = float64(c.FSRange) / (1/math.Sqrt(float64(c.FSMinCwnd)) - minRoot)
+	s.beta = -s.alpha * minRoot
 	switch bdp := f.Path.BDP(); {
 	case c.InitialCwnd > 0:
 		s.cwnd = float64(c.InitialCwnd)
@@ -72,62 +72,62 @@ func New(c *Config, f cc.Flow) *Control {
 	default:
 		s.cwnd = 10
 	}
-	s.cwnd = s.clamp(s.cwnd)
+	s.cwnd = s.clampWindow(s.cwnd)
 	return s
 }
 
-// target returns TargetDelay: t = base_target + #hops × ħ + max(0, min(α/√cwnd + β,
+// targetDelay returns TargetDelay: t = base_target + #hops × ħ + max(0, min(α/√cwnd + β,
 // fs_range)).
-func (s *Control) target() units.Time {
+func (s *Control) targetDelay() units.Time {
 	scaled := float64(s.alpha/math.Sqrt(s.cwnd)) + s.beta
 	return s.path + units.Time(max(0, min(scaled, float64(s.config.FSRange))))
 }
 
-// Acked implements "On Receiving ACK".
-func (s *Control) Acked(now units.Time, a *cc.Ack) {
+// OnAck implements "On Receiving ACK".
+func (s *Control) OnAck(now units.Time, a *cc.Ack) {
 	s.retransmitCnt = 0
 	if a.RTT <= 0 {
 		return
 	}
 	canDecrease := now-s.lastDecrease >= a.RTT
 	s.rtt = a.RTT
-	target, acked := s.target(), float64(a.Newly)/float64(s.mtu)
+	target, acked := s.targetDelay(), float64(a.Newly)/float64(s.mtu)
 	switch {
 	case a.RTT >= target && canDecrease:
 		over := float64(a.RTT-target) / float64(a.RTT)
-		s.decrease(now, max(1-float64(float64(s.config.Beta)*over), 1-float64(s.config.MaxMDF)))
+		s.decreaseWindow(now, max(1-float64(float64(s.config.Beta)*over), 1-float64(s.config.MaxMDF)))
 	case a.RTT >= target, a.InFlight+a.Newly+s.mtu <= s.Window():
 	case s.cwnd >= 1:
-		s.cwnd = s.clamp(s.cwnd + float64(s.ai/s.cwnd*acked))
+		s.cwnd = s.clampWindow(s.cwnd + float64(s.ai/s.cwnd*acked))
 	default:
-		s.cwnd = s.clamp(s.cwnd + float64(s.ai*acked))
+		s.cwnd = s.clampWindow(s.cwnd + float64(s.ai*acked))
 	}
 }
 
-// Lost implements "On Retransmit Timeout" and "On Fast Recovery".
-func (s *Control) Lost(now units.Time, l cc.Loss) {
+// OnLoss implements "On Retransmit Timeout" and "On Fast Recovery".
+func (s *Control) OnLoss(now units.Time, l cc.Loss) {
 	s.retransmitCnt++
 	if !l.Timeout {
 		s.retransmitCnt = 0
 	}
 	switch {
 	case s.retransmitCnt >= s.config.RetxResetThreshold:
-		s.decrease(now, 0)
+		s.decreaseWindow(now, 0)
 	case now-s.lastDecrease >= s.rtt:
-		s.decrease(now, 1-float64(s.config.MaxMDF))
+		s.decreaseWindow(now, 1-float64(s.config.MaxMDF))
 	}
 }
 
-// decrease reduces the window to a share of it.
-func (s *Control) decrease(now units.Time, share float64) {
+// decreaseWindow reduces the window to a share of it.
+func (s *Control) decreaseWindow(now units.Time, share float64) {
 	before := s.cwnd
-	s.cwnd = s.clamp(s.cwnd * share)
+	s.cwnd = s.clampWindow(s.cwnd * share)
 	if s.cwnd < before {
 		s.lastDecrease = now
 	}
 }
 
-func (s *Control) clamp(cwnd float64) float64 {
+func (s *Control) clampWindow(cwnd float64) float64 {
 	return max(float64(s.config.MinCwnd), min(cwnd, float64(s.config.MaxCwnd)))
 }
 
@@ -143,11 +143,11 @@ func (s *Control) Rate() units.Rate {
 // Window returns cwnd in payload.
 func (s *Control) Window() units.Bytes { return max(s.mtu, units.Bytes(s.cwnd*float64(s.mtu))) }
 
-// Gauges implements cc.Control.
-func (s *Control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (s *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	rtt := gauge.None
 	if s.rtt > 0 {
-		rtt = gauge.Span(s.rtt)
+		rtt = gauge.TimeValue(s.rtt)
 	}
-	return append(values, s.cwnd, gauge.Span(s.target()), rtt)
+	return append(values, s.cwnd, gauge.TimeValue(s.targetDelay()), rtt)
 }

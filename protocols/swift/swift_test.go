@@ -15,7 +15,7 @@ import (
 
 // TestTranscripts plays acknowledgements and losses.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "swift", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "swift", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
@@ -43,7 +43,7 @@ func (p *player) input(f []string) error {
 	}
 	switch f[1] {
 	case "nak", "timeout":
-		p.flow.Lost(now, cc.Loss{Payload: 1000, Timeout: f[1] == "timeout"})
+		p.flow.OnLoss(now, cc.Loss{Payload: 1000, Timeout: f[1] == "timeout"})
 	default:
 		packets, err := strconv.Atoi(f[2])
 		if err != nil {
@@ -56,14 +56,14 @@ func (p *player) input(f []string) error {
 		if len(f) > 3 {
 			a.InFlight = 0
 		}
-		p.flow.Acked(now, &a)
+		p.flow.OnAck(now, &a)
 	}
 	p.show(strings.Join(f, " "))
 	return nil
 }
 
 func (p *player) show(what string) {
-	fmt.Fprintf(p.out, "%-18s cwnd %9.5f target %8.4fus", what, p.flow.cwnd, p.flow.target().Micros())
+	fmt.Fprintf(p.out, "%-18s cwnd %9.5f target %8.4fus", what, p.flow.cwnd, p.flow.targetDelay().Micros())
 	if r := p.flow.Rate(); r > 0 {
 		fmt.Fprintf(p.out, " R %.4fM", float64(r)/float64(units.Mbps))
 	}
@@ -84,14 +84,14 @@ func TestConvergence(t *testing.T) {
 			all = append(all, b.Start(config.New(b.Flow())))
 		}
 		b.Run(10 * units.Millisecond)
-		b.Measure(all...)
+		b.RestartMeasurement(all...)
 		b.Run(15 * units.Millisecond)
 		mean, longest, used := b.Results()
 		jain := cctest.Jain(all...)
 		rtt := b.RTT().Micros() + mean*8/100e3
 		target := 0.0
 		for _, f := range all {
-			target += f.Control.(*Control).target().Micros() / float64(flows)
+			target += f.Control.(*Control).targetDelay().Micros() / float64(flows)
 		}
 		t.Logf("%d flows: %.4f of the link, Jain's index %.4f, queue %.0f B, at most %.0f: RTT %.1f us, target %.1f us", flows, used, jain, mean, longest, rtt, target)
 		if used < 0.99 || jain < 0.98 || rtt < 0.9*target || rtt > 1.05*target || rtt <= last {
@@ -103,7 +103,7 @@ func TestConvergence(t *testing.T) {
 
 // TestConfigAsText: the preset is valid and survives YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "swift", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "swift", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestGauges: their values fit their descriptions.
@@ -111,10 +111,10 @@ func TestGauges(t *testing.T) {
 	config := Preset("htsim")
 	s := New(&config, cc.Flow{MTU: 1000, Packet: 1100})
 	for _, want := range []string{"cwnd 10 target 2.7061e-05s", "cwnd 10.1 target 2.70098e-05s rtt 1e-05s"} {
-		if got := cctest.Gauges(t, "swift", s); got != want {
+		if got := cctest.FormatGauges(t, "swift", s); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		s.Acked(1, &cc.Ack{Newly: 1000, InFlight: 9000, RTT: 10 * units.Microsecond})
+		s.OnAck(1, &cc.Ack{Newly: 1000, InFlight: 9000, RTT: 10 * units.Microsecond})
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAnAcknowledgementDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		now += units.Microsecond
 		ack.RTT = 20*units.Microsecond + now%(20*units.Microsecond)
-		s.Acked(now, &ack)
+		s.OnAck(now, &ack)
 		if s.Window() == 0 || s.Rate() > 0 {
 			t.Error("paced")
 		}

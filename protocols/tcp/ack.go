@@ -23,11 +23,11 @@ func (s *Sender) Receive(now units.Time, g *Segment) {
 		return
 	case g.Flags&RST != 0:
 		if s.phase == Established && g.Seq == s.peer || s.phase == Opening && g.Flags&ACK != 0 && g.Ack == s.iss+1 {
-			s.fail(now, "connection reset by the receiver")
+			s.failConnection(now, "connection reset by the receiver")
 		}
 		return
 	case s.phase == Opening:
-		s.opened(now, g)
+		s.takeSYNACK(now, g)
 		return
 	case g.Flags&ACK == 0:
 		return
@@ -38,24 +38,24 @@ func (s *Sender) Receive(now units.Time, g *Segment) {
 	if s.timestamps && g.Timestamps && int32(g.TSVal-s.echo) > 0 {
 		s.echo = g.TSVal
 	}
-	at := s.offset(g.Ack)
-	if at > s.reach() {
+	at := s.offsetOf(g.Ack)
+	if at > s.sentEnd() {
 		return // it acknowledges data that was never sent
 	}
 	s.right = max(s.right, at+units.Bytes(g.Window)<<s.scale)
-	s.acknowledged(now, g, at)
+	s.handleAck(now, g, at)
 }
 
-// reach returns the offset after the last byte sent.
-func (s *Sender) reach() units.Bytes {
+// sentEnd returns the offset after the last byte sent.
+func (s *Sender) sentEnd() units.Bytes {
 	if s.nxt == 0 {
 		return 0
 	}
-	return s.end(s.nxt - 1)
+	return s.endOf(s.nxt - 1)
 }
 
-// opened handles the receiver's part of the handshake.
-func (s *Sender) opened(now units.Time, g *Segment) {
+// takeSYNACK handles the receiver's part of the handshake.
+func (s *Sender) takeSYNACK(now units.Time, g *Segment) {
 	if g.Flags&(SYN|ACK) != SYN|ACK || g.Ack != s.iss+1 {
 		return
 	}
@@ -70,39 +70,39 @@ func (s *Sender) opened(now units.Time, g *Segment) {
 	}
 	s.right = units.Bytes(g.Window)
 	if s.retries == 0 {
-		s.rtt.add(now-s.rtt.asked, c)
+		s.rtt.addSample(now-s.rtt.asked, c)
 	}
 	s.rtoAt, s.retries, s.backoff = units.Never, 0, 0
-	s.control.Active(now, true)
+	s.control.SetActive(now, true)
 	if z, ok := s.control.(cc.Sized); ok {
-		z.Queued(now, s.size)
+		z.OnDataQueued(now, s.size)
 	}
-	s.sample.begin(now)
+	s.sample.beginFlow(now)
 }
 
-// acknowledged handles an acknowledgement of everything before offset at.
-func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
+// handleAck handles an acknowledgement of everything before offset at.
+func (s *Sender) handleAck(now units.Time, g *Segment, at units.Bytes) {
 	var n ackInfo
 	before := s.una
-	s.sample.fresh()
-	s.selected(now, g, at, &n)
+	s.sample.beginAck()
+	s.handleSACK(now, g, at, &n)
 	if at > s.acked {
 		n.moved = true
 		s.acked = at
-		s.advance(now, s.segmentOf(at), &n)
+		s.removeAcked(now, s.segmentOf(at), &n)
 		s.retries, s.backoff = 0, 0
 	}
 	if n.oldest > 0 {
-		s.rtt.add(n.oldest, s.config)
+		s.rtt.addSample(n.oldest, s.config)
 	}
 	s.high = max(s.high, s.rack.top)
 	s.tailAnswered(now, at, &n)
 	if s.acked == s.size+1 {
-		s.finish(now, g, &n)
+		s.finishConnection(now, g, &n)
 		return
 	}
 	if s.episode != open || n.double {
-		s.reconsider(now, g, before, &n)
+		s.reviewRecovery(now, g, before, &n)
 	}
 	marked := g.Flags&ECE != 0 && s.ecn
 	if marked {
@@ -110,16 +110,16 @@ func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
 	}
 	s.markLost(now, n.payload)
 	s.notifyCC(now, &n, marked)
-	s.proportion(&n)
-	s.rearm(now, &n)
+	s.applyPRR(&n)
+	s.rearmTimers(now, &n)
 }
 
-// finish ends the connection: everything is acknowledged.
-func (s *Sender) finish(now units.Time, g *Segment, n *ackInfo) {
+// finishConnection ends the connection: everything is acknowledged.
+func (s *Sender) finishConnection(now units.Time, g *Segment, n *ackInfo) {
 	s.notifyCC(now, n, g.Flags&ECE != 0 && s.ecn)
 	s.phase, s.answer = Done, false
-	s.stop()
-	s.control.Active(now, false)
+	s.disarmTimers()
+	s.control.SetActive(now, false)
 }
 
 // notifyCC passes an acknowledgement to the rate control. If the control lowers its window
@@ -129,48 +129,48 @@ func (s *Sender) notifyCC(now units.Time, n *ackInfo, marked bool) {
 		return
 	}
 	a := cc.Ack{
-		Acked: s.Acked(), Sent: min(units.Bytes(s.nxt)*s.full, s.size), Newly: n.payload, Packets: n.packets,
+		Acked: s.AckedBytes(), Sent: min(units.Bytes(s.nxt)*s.full, s.size), Newly: n.payload, Packets: n.packets,
 		InFlight: s.inFlight, RTT: n.rtt, Marked: marked,
 	}
 	if s.sampling {
-		a.Delivery = s.sample.takeSample(s.rtt.least)
+		a.Delivery = s.sample.takeSample(s.rtt.minRTT)
 	}
 	before := s.control.Window()
-	flying := s.inFlight + n.payload
-	s.control.Acked(now, &a)
+	inFlight := s.inFlight + n.payload
+	s.control.OnAck(now, &a)
 	if !marked || s.episode != open {
 		return
 	}
 	if s.control.Window() < before {
 		s.episode, s.recover, s.sendCWR = cwr, s.nxt, true
-		s.prr.begin(flying, s.keeps)
+		s.prr.beginReduction(inFlight, s.keeps)
 	} else if s.config.ECN == ClassicECN {
 		s.sendCWR = true // the receiver repeats ECE until then, whatever the control does
 	}
 }
 
-// advance removes segments that are acknowledged in order, up to una.
-func (s *Sender) advance(now units.Time, una int64, n *ackInfo) {
+// removeAcked removes segments that are acknowledged in order, up to una.
+func (s *Sender) removeAcked(now units.Time, una int64, n *ackInfo) {
 	for k := s.una; k < una; k++ {
-		r := s.at(k)
+		r := s.recordAt(k)
 		if r.state&sacked != 0 {
 			s.arrived--
 		} else {
-			s.deliver(now, k, r, n)
+			s.markDelivered(now, k, r, n)
 		}
 	}
 	s.una = una
 }
 
-// deliver records that a segment has arrived.
-func (s *Sender) deliver(now units.Time, k int64, r *record, n *ackInfo) {
-	size := s.length(k)
+// markDelivered records that a segment has arrived.
+func (s *Sender) markDelivered(now units.Time, k int64, r *record, n *ackInfo) {
+	size := s.payloadOf(k)
 	n.payload += size
 	n.packets++
-	if r.state.flies() {
+	if r.state.isInFlight() {
 		s.inFlight -= size
 	}
-	if r.state.waits() {
+	if r.state.awaitsResend() {
 		s.waiting--
 	}
 	rtt := now - r.at
@@ -185,36 +185,36 @@ func (s *Sender) deliver(now units.Time, k int64, r *record, n *ackInfo) {
 			s.rack.reordered = true
 		}
 	}
-	s.rack.delivered(r.at, k, rtt, r.state&twice != 0 && rtt < s.rtt.least)
+	s.rack.recordDelivered(r.at, k, rtt, r.state&twice != 0 && rtt < s.rtt.minRTT)
 	if s.sampling {
-		s.sample.delivered(now, size, r, s.left(k))
+		s.sample.recordDelivered(now, size, r, s.departureAt(k))
 	}
 }
 
-// selected handles the selective acknowledgements. at is the cumulative acknowledgement.
-func (s *Sender) selected(now units.Time, g *Segment, at units.Bytes, n *ackInfo) {
+// handleSACK handles the selective acknowledgements. at is the cumulative acknowledgement.
+func (s *Sender) handleSACK(now units.Time, g *Segment, at units.Bytes, n *ackInfo) {
 	if !s.selective {
 		return
 	}
 	for i, b := range g.SACK() {
-		from, to := s.offset(b.From), s.offset(b.To)
-		if from >= to || to > s.reach() {
+		from, to := s.offsetOf(b.From), s.offsetOf(b.To)
+		if from >= to || to > s.sentEnd() {
 			continue
 		}
-		if i == 0 && s.double(from, to, at, g) {
+		if i == 0 && s.isDSACK(from, to, at, g) {
 			n.double = true
-			s.duplicates(from, to)
+			s.handleDuplicates(from, to)
 			continue
 		}
 		if from < s.acked {
 			continue
 		}
-		for k := s.segmentFrom(from); k < s.nxt && s.end(k) <= to; k++ {
-			r := s.at(k)
+		for k := s.segmentFrom(from); k < s.nxt && s.endOf(k) <= to; k++ {
+			r := s.recordAt(k)
 			if r.state&sacked != 0 {
 				continue
 			}
-			s.deliver(now, k, r, n)
+			s.markDelivered(now, k, r, n)
 			r.state = r.state&^(lost|resent) | sacked
 			s.arrived++
 			n.sacked = true
@@ -228,9 +228,9 @@ func (s *Sender) segmentFrom(at units.Bytes) int64 {
 	return max(s.una, int64((at+s.full-1)/s.full))
 }
 
-// double reports whether the first block is of a duplicate segment (RFC 2883 §4): it is
+// isDSACK reports whether the first block is of a duplicate segment (RFC 2883 §4): it is
 // below the cumulative acknowledgement, or within the second block.
-func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
+func (s *Sender) isDSACK(from, to, at units.Bytes, g *Segment) bool {
 	if from < at {
 		return true
 	}
@@ -238,20 +238,20 @@ func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
 		return false
 	}
 	second := g.Blocks[1]
-	return from >= s.offset(second.From) && to <= s.offset(second.To)
+	return from >= s.offsetOf(second.From) && to <= s.offsetOf(second.To)
 }
 
-// rearm rearms the timers.
-func (s *Sender) rearm(now units.Time, n *ackInfo) {
+// rearmTimers rearms the timers.
+func (s *Sender) rearmTimers(now units.Time, n *ackInfo) {
 	if !n.moved && !n.sacked {
 		return
 	}
-	if s.outstanding() == 0 {
+	if s.countOutstanding() == 0 {
 		s.rtoAt, s.tail.at, s.tail.due = units.Never, units.Never, false
 		return
 	}
 	if n.moved || s.rtoAt == units.Never {
-		s.rtoAt = now + s.timeout()
+		s.rtoAt = now + s.currentRTO()
 	}
 	s.tail.due = false
 	s.armTail(now)

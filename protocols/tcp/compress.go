@@ -16,10 +16,10 @@ const (
 	sackPart = 20 // part of the RTT that one waits at most: 5%
 )
 
-// compress acknowledges an out-of-order segment, or one that still has a hole after it, at
+// compressAck acknowledges an out-of-order segment, or one that still has a hole after it, at
 // once or later. full means that there is more to report than an acknowledgement has room
 // for.
-func (r *Receiver) compress(now units.Time, full bool) {
+func (r *Receiver) compressAck(now units.Time, full bool) {
 	c := &r.compression
 	if c.hole != r.next {
 		c.hole, c.ahead = r.next, 0

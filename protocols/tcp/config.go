@@ -74,19 +74,19 @@ const MaxWindow units.Bytes = 65535 << maxScale
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < minMTU || c.MTU > maxMTU {
-		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
+		check.AddRange("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
 	}
-	if least := 2 * c.MTU; c.Window < least || c.Window > MaxWindow {
-		check.Bad("receive-window", c.Window, "an amount from %v, two packets of the MTU, to %v", least, MaxWindow)
+	if minWindow := 2 * c.MTU; c.Window < minWindow || c.Window > MaxWindow {
+		check.AddRange("receive-window", c.Window, "an amount from %v, two packets of the MTU, to %v", minWindow, MaxWindow)
 	}
-	check.Time("initial-rto", c.InitialRTO, units.Microsecond)
-	check.Time("min-rto", c.MinRTO, 0)
-	check.Time("max-rto", c.MaxRTO, c.MinRTO)
-	check.Number("retries", c.Retries, 1, maxTries)
-	check.Number("ack-every", c.AckEvery, 1, maxAcks)
-	check.Number("quick-acks", c.QuickAcks, 0, maxQuick)
-	check.Time("delayed-ack", c.DelayedAck, 0)
-	check.Time("sack-delay", c.SACKDelay, 0)
+	check.CheckTime("initial-rto", c.InitialRTO, units.Microsecond)
+	check.CheckTime("min-rto", c.MinRTO, 0)
+	check.CheckTime("max-rto", c.MaxRTO, c.MinRTO)
+	check.CheckNumber("retries", c.Retries, 1, maxTries)
+	check.CheckNumber("ack-every", c.AckEvery, 1, maxAcks)
+	check.CheckNumber("quick-acks", c.QuickAcks, 0, maxQuick)
+	check.CheckTime("delayed-ack", c.DelayedAck, 0)
+	check.CheckTime("sack-delay", c.SACKDelay, 0)
 	return check.Err()
 }
 
@@ -99,22 +99,22 @@ func (c *Config) MSS() units.Bytes {
 	return c.MTU - wire.IPv4Header - headerLen
 }
 
-// Full returns the payload of a full segment of data.
-func (c *Config) Full() units.Bytes {
+// FullPayload returns the payload of a full segment of data.
+func (c *Config) FullPayload() units.Bytes {
 	if c.Timestamps {
 		return c.MSS() - 12
 	}
 	return c.MSS()
 }
 
-// scale returns the window scale to advertise.
-func (c *Config) scale() (n uint8) {
+// windowScale returns the window scale to advertise.
+func (c *Config) windowScale() (n uint8) {
 	for n < maxScale && c.Window>>n > 65535 {
 		n++
 	}
 	return n
 }
 
-// timestamp returns the timestamp clock at now. It ticks in milliseconds, as in Linux, and
+// timestampAt returns the timestamp clock at now. It ticks in milliseconds, as in Linux, and
 // begins at 1: 0 means no echo.
-func timestamp(now units.Time) uint32 { return uint32(now/units.Millisecond) + 1 }
+func timestampAt(now units.Time) uint32 { return uint32(now/units.Millisecond) + 1 }

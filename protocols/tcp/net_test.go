@@ -11,36 +11,36 @@ import (
 // fixed is a control whose window losses and marks halve, and nothing raises.
 type fixed struct {
 	cc.NopControl
-	window, least units.Bytes
-	rate          units.Rate
-	burst         units.Bytes
-	undone        int
-	episode       cc.Episode
-	before        units.Bytes
+	window, minWindow units.Bytes
+	rate              units.Rate
+	burst             units.Bytes
+	undone            int
+	episode           cc.Episode
+	before            units.Bytes
 }
 
-func (f *fixed) Window() units.Bytes { return f.window }
-func (f *fixed) Rate() units.Rate    { return f.rate }
-func (f *fixed) Burst() units.Bytes  { return f.burst }
-func (f *fixed) Acked(_ units.Time, a *cc.Ack) {
-	f.episode.Acked(a)
-	if a.Marked && !f.episode.On() {
+func (f *fixed) Window() units.Bytes    { return f.window }
+func (f *fixed) Rate() units.Rate       { return f.rate }
+func (f *fixed) BurstSize() units.Bytes { return f.burst }
+func (f *fixed) OnAck(_ units.Time, a *cc.Ack) {
+	f.episode.OnAck(a)
+	if a.Marked && !f.episode.IsActive() {
 		f.episode.BeginAt(a)
-		f.window = max(f.least, f.window/2)
+		f.window = max(f.minWindow, f.window/2)
 	}
 }
-func (f *fixed) Lost(_ units.Time, l cc.Loss) {
-	if !f.episode.On() || l.Again {
+func (f *fixed) OnLoss(_ units.Time, l cc.Loss) {
+	if !f.episode.IsActive() || l.Again {
 		f.before = f.window
-		f.window = max(f.least, f.window/2)
+		f.window = max(f.minWindow, f.window/2)
 		f.episode.Begin()
 	}
 	if l.Timeout {
-		f.window = f.least
+		f.window = f.minWindow
 		f.episode.End()
 	}
 }
-func (f *fixed) Undo(units.Time) {
+func (f *fixed) UndoReduction(units.Time) {
 	f.window, f.undone = f.before, f.undone+1
 	f.episode.End()
 }
@@ -101,7 +101,7 @@ func (n *network) start(c *Config, control cc.Control, t cc.Traits, size units.B
 // settle sends pending segments and arms the timer.
 func (n *network) settle() {
 	var g Segment
-	for n.sender.Ready() <= n.now && n.sender.Next(n.now, &g) {
+	for n.sender.NextDeparture() <= n.now && n.sender.Next(n.now, &g) {
 		n.send(true, g)
 	}
 	for n.receiver.Next(n.now, &g) {
@@ -110,8 +110,8 @@ func (n *network) settle() {
 	if n.check != nil {
 		n.check()
 	}
-	at := min(n.sender.Timer(), n.receiver.Timer())
-	if ready := n.sender.Ready(); ready > n.now {
+	at := min(n.sender.NextTimer(), n.receiver.NextTimer())
+	if ready := n.sender.NextDeparture(); ready > n.now {
 		at = min(at, ready)
 	}
 	if at != units.Never && at < n.wake {
@@ -138,8 +138,8 @@ func (n *network) run(end units.Time) {
 		switch {
 		case e.segment == nil:
 			n.wake = units.Never
-			n.sender.Tick(n.now)
-			n.receiver.Tick(n.now)
+			n.sender.OnTimer(n.now)
+			n.receiver.OnTimer(n.now)
 		case e.toReceiver:
 			if n.got != nil {
 				n.got(e.segment)
@@ -151,7 +151,7 @@ func (n *network) run(end units.Time) {
 				n.sender.Receive(n.now, e.segment)
 			}
 			if p := n.sender.Phase(); p == Done || p == Failed {
-				if a, ok := AnswerStray(e.segment); ok {
+				if a, ok := AnswerUnknown(e.segment); ok {
 					n.send(true, a)
 				}
 			}
@@ -174,14 +174,14 @@ type failer interface {
 
 // checkSender compares the sender's counts with its records.
 func checkSender(t failer, s *Sender) {
-	var flying units.Bytes
+	var inFlight units.Bytes
 	waiting, arrived := int32(0), int32(0)
 	for k := s.una; k < s.nxt; k++ {
-		x := s.at(k).state
-		if x.flies() {
-			flying += s.length(k)
+		x := s.recordAt(k).state
+		if x.isInFlight() {
+			inFlight += s.payloadOf(k)
 		}
-		if x.waits() {
+		if x.awaitsResend() {
 			waiting++
 			if k < s.again {
 				t.Fatalf("segment %d waits, and is before %d", k, s.again)
@@ -191,8 +191,8 @@ func checkSender(t failer, s *Sender) {
 			arrived++
 		}
 	}
-	if flying != s.inFlight || waiting != s.waiting || arrived != s.arrived {
-		t.Fatalf("%d bytes fly, %d wait, %d arrived; the sender says %d, %d, %d", flying, waiting, arrived, s.inFlight, s.waiting, s.arrived)
+	if inFlight != s.inFlight || waiting != s.waiting || arrived != s.arrived {
+		t.Fatalf("%d bytes fly, %d wait, %d arrived; the sender says %d, %d, %d", inFlight, waiting, arrived, s.inFlight, s.waiting, s.arrived)
 	}
 	if s.phase == Established && s.nxt > 0 && s.nxt > s.una && s.rtoAt == units.Never && !s.tail.due {
 		t.Fatal("something is under way and no timeout is armed")

@@ -13,14 +13,14 @@ type reduction struct {
 	window         units.Bytes
 }
 
-// begin starts a reduction with the bytes in flight. keeps means that the control wants
+// beginReduction starts a reduction with the bytes in flight. keeps means that the control wants
 // none.
-func (r *reduction) begin(flight units.Bytes, keeps bool) {
+func (r *reduction) beginReduction(flight units.Bytes, keeps bool) {
 	*r = reduction{active: !keeps, flight: max(flight, 1)}
 }
 
-// proportion sets the window until the next acknowledgement.
-func (s *Sender) proportion(n *ackInfo) {
+// applyPRR sets the window until the next acknowledgement.
+func (s *Sender) applyPRR(n *ackInfo) {
 	r := &s.prr
 	if !r.active {
 		return

@@ -28,9 +28,9 @@ const threshold = 3
 // §6.2).
 const wideRounds = 16
 
-// delivered records a segment that has arrived. doubtful means that it may be the first
+// recordDelivered records a segment that has arrived. doubtful means that it may be the first
 // copy of a retransmitted segment (RFC 8985 §6.2, step 2).
-func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
+func (r *rack) recordDelivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
 	r.top = max(r.top, k+1)
 	if doubtful {
 		return
@@ -40,10 +40,10 @@ func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) 
 	}
 }
 
-// duplicates handles a range that the receiver got twice: segments were reordered by
+// handleDuplicates handles a range that the receiver got twice: segments were reordered by
 // more than the reordering window, or acknowledgements were lost.
-func (s *Sender) duplicates(from, to units.Bytes) {
-	s.undo.double((to-from+s.full-1)/s.full, to)
+func (s *Sender) handleDuplicates(from, to units.Bytes) {
+	s.undo.recordDuplicates((to-from+s.full-1)/s.full, to)
 	r := &s.rack
 	if r.widened && s.una < r.round {
 		return
@@ -71,16 +71,16 @@ func (s *Sender) reoWnd() units.Time {
 	if !r.reordered && (s.episode == recovery || s.episode == loss || s.arrived >= threshold) {
 		return 0
 	}
-	return min(s.rtt.least/4*units.Time(r.mult), s.rtt.srtt)
+	return min(s.rtt.minRTT/4*units.Time(r.mult), s.rtt.srtt)
 }
 
 // markLost marks segments as lost that were sent long enough before one that has arrived,
 // and starts or continues a recovery. newly is the payload that the present
 // acknowledgement covers.
 func (s *Sender) markLost(now units.Time, newly units.Bytes) {
-	found, due := s.overdue(now)
+	found, due := s.markOverdue(now)
 	s.rack.due = due
-	again := s.over && (s.waiting > 0 || s.resentFlying() > 0)
+	again := s.over && (s.waiting > 0 || s.resentInFlight() > 0)
 	s.over = false
 	if found == 0 && !again {
 		return
@@ -90,43 +90,43 @@ func (s *Sender) markLost(now units.Time, newly units.Bytes) {
 		s.recoverFrom(now, found, newly, again)
 	case recovery:
 		s.prr.missed = true
-		s.control.Lost(now, cc.Loss{Payload: found})
+		s.control.OnLoss(now, cc.Loss{Payload: found})
 	case loss:
 		// The window has restarted. Segments found lost now were sent before.
 	}
 }
 
-// overdue marks lost segments, and returns when the next segment would count as lost.
-func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
+// markOverdue marks lost segments, and returns when the next segment would count as lost.
+func (s *Sender) markOverdue(now units.Time) (found units.Bytes, due units.Time) {
 	due = units.Never
 	r, wait := &s.rack, units.Time(0)
-	if r.top == 0 || s.outstanding() == 0 {
+	if r.top == 0 || s.countOutstanding() == 0 {
 		return 0, due
 	}
 	wait = r.rtt + s.reoWnd()
 	for k := s.una; k < s.nxt; k++ {
-		x := s.at(k)
+		x := s.recordAt(k)
 		if x.at > r.at || x.at == r.at && k >= r.segment {
 			if x.state&twice == 0 {
 				break // all later segments left later
 			}
 			continue
 		}
-		if !x.state.flies() {
+		if !x.state.isInFlight() {
 			continue
 		}
 		if x.at+wait > now {
 			due = min(due, x.at+wait)
 			continue
 		}
-		found += s.lose(k, x)
+		found += s.loseSegment(k, x)
 	}
 	return found, due
 }
 
-// lose marks a segment in flight as lost.
-func (s *Sender) lose(k int64, x *record) units.Bytes {
-	n := s.length(k)
+// loseSegment marks a segment in flight as lost.
+func (s *Sender) loseSegment(k int64, x *record) units.Bytes {
+	n := s.payloadOf(k)
 	s.inFlight -= n
 	x.state = x.state&^resent | lost
 	s.waiting++
@@ -138,22 +138,22 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.inFlight + found + newly
 	s.counted.Recoveries++
-	s.undo.begin(s.acked, s.resentFlying())
+	s.undo.beginRecovery(s.acked, s.resentInFlight())
 	if s.episode == cwr {
 		before = max(before, s.prr.flight)
 	}
 	s.episode, s.recover, s.sendCWR = recovery, s.nxt, true
-	s.control.Lost(now, cc.Loss{Payload: found, Again: again})
-	s.prr.begin(before, s.keeps)
+	s.control.OnLoss(now, cc.Loss{Payload: found, Again: again})
+	s.prr.beginReduction(before, s.keeps)
 	s.prr.missed = true
 	s.tail.at, s.tail.due = units.Never, false
 }
 
-// reconsider ends the recovery if it is over or was spurious.
-func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *ackInfo) {
+// reviewRecovery ends the recovery if it is over or was spurious.
+func (s *Sender) reviewRecovery(now units.Time, g *Segment, before int64, n *ackInfo) {
 	mending := s.episode == recovery || s.episode == loss
-	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
-		s.spurious(now)
+	if s.undo.isSpurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
+		s.undoRecovery(now)
 		return
 	}
 	if s.una < s.recover || s.episode == cwr && s.una == s.recover {
@@ -167,14 +167,14 @@ func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *ackInfo
 	s.prr.active = false
 }
 
-// spurious reverts a recovery.
-func (s *Sender) spurious(now units.Time) {
+// undoRecovery reverts a recovery.
+func (s *Sender) undoRecovery(now units.Time) {
 	s.counted.Spurious++
 	for k := s.una; k < s.nxt; k++ {
-		x := s.at(k)
-		if x.state.waits() {
+		x := s.recordAt(k)
+		if x.state.awaitsResend() {
 			s.waiting--
-			s.inFlight += s.length(k)
+			s.inFlight += s.payloadOf(k)
 		}
 		x.state &^= lost | resent
 	}
@@ -182,14 +182,14 @@ func (s *Sender) spurious(now units.Time) {
 	s.prr.active = false
 	s.undo.marker = false
 	if u, ok := s.control.(cc.Undoer); ok {
-		u.Undo(now)
+		u.UndoReduction(now)
 	}
 }
 
-// expired handles the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
-func (s *Sender) expired(now units.Time) {
+// handleRTO handles the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
+func (s *Sender) handleRTO(now units.Time) {
 	if int(s.retries) >= s.config.Retries || s.phase == Opening && s.retries >= synRetries {
-		s.fail(now, "no answer from the receiver, after the last retry of the timeout")
+		s.failConnection(now, "no answer from the receiver, after the last retry of the timeout")
 		return
 	}
 	s.retries++
@@ -200,21 +200,21 @@ func (s *Sender) expired(now units.Time) {
 		return
 	}
 	if s.episode == open || s.episode == cwr {
-		s.undo.begin(s.acked, s.resentFlying())
+		s.undo.beginRecovery(s.acked, s.resentInFlight())
 	}
 	var found units.Bytes
 	wait := s.rack.rtt + s.reoWnd()
 	for k := s.una; k < s.nxt; k++ {
-		x := s.at(k)
-		if x.state.flies() && (k == s.una || x.at+wait <= now) {
-			found += s.lose(k, x)
+		x := s.recordAt(k)
+		if x.state.isInFlight() && (k == s.una || x.at+wait <= now) {
+			found += s.loseSegment(k, x)
 		}
 	}
 	s.episode, s.recover, s.sendCWR = loss, s.nxt, true
 	s.prr.active = false
-	s.rtoAt = now + s.timeout()
+	s.rtoAt = now + s.currentRTO()
 	s.rack.due, s.tail.at, s.tail.due, s.tail.out = units.Never, units.Never, false, false
-	s.control.Lost(now, cc.Loss{Payload: found, Timeout: true})
+	s.control.OnLoss(now, cc.Loss{Payload: found, Timeout: true})
 }
 
 // synRetries is the number of retransmissions of a SYN, as in Linux.

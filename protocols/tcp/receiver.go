@@ -17,7 +17,7 @@ type Receiver struct {
 	timestamps, selective, ecn bool
 	answer                     bool // a segment must be sent at once
 	ce, ece                    bool // DCTCP.CE (RFC 8257 §3.2), and whether to set ECE
-	owed                       bool // an acknowledgement of owes is due, with the other state of ce
+	ackIsDue                   bool // an acknowledgement of owes is due, with the other state of ce
 	dup                        bool // double must be reported
 	closed                     bool // the FIN has arrived, with all before it
 	told                       bool // our FIN was sent
@@ -33,7 +33,7 @@ type Receiver struct {
 	waits        units.Bytes // in order but not acknowledged
 	echo         uint32      // timestamp to echo
 	acknowledged units.Bytes // acknowledged so far
-	owes         units.Bytes
+	dueAck       units.Bytes
 	quick        int // acknowledgements left that are not delayed
 
 	compression
@@ -58,20 +58,20 @@ func (r *Receiver) Reset(c *Config, iss uint32) {
 // acknowledged.
 func (r *Receiver) Phase() Phase { return r.phase }
 
-// Complete reports whether all data and the sender's FIN have arrived.
-func (r *Receiver) Complete() bool { return r.closed }
+// IsComplete reports whether all data and the sender's FIN have arrived.
+func (r *Receiver) IsComplete() bool { return r.closed }
 
-// Received returns the payload that has arrived in order.
-func (r *Receiver) Received() units.Bytes {
+// ReceivedBytes returns the payload that has arrived in order.
+func (r *Receiver) ReceivedBytes() units.Bytes {
 	if r.closed {
 		return r.next - 1
 	}
 	return r.next
 }
 
-// Marks returns the number of segments with CE, Copies the number of duplicates.
-func (r *Receiver) Marks() uint32  { return r.marks }
-func (r *Receiver) Copies() uint32 { return r.copies }
+// MarkedSegments returns the number of segments with CE, DuplicateSegments the number of duplicates.
+func (r *Receiver) MarkedSegments() uint32    { return r.marks }
+func (r *Receiver) DuplicateSegments() uint32 { return r.copies }
 
 // Receive handles a segment from the sender.
 func (r *Receiver) Receive(now units.Time, g *Segment) {
@@ -80,11 +80,11 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 		return
 	case g.Flags&RST != 0:
 		if r.phase != Closed && g.Seq-r.irs-1 == uint32(r.next) {
-			r.fail()
+			r.failConnection()
 		}
 		return
 	case g.Flags&SYN != 0:
-		r.synchronise(g)
+		r.handleSYN(g)
 		return
 	case r.phase == Closed || g.Flags&ACK == 0:
 		return
@@ -97,15 +97,15 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 		}
 		r.phase, r.rtoAt, r.retries = Established, units.Never, 0
 	case r.phase == Closing && g.Ack == r.iss+2:
-		r.phase, r.answer, r.owed = Done, false, false
+		r.phase, r.answer, r.ackIsDue = Done, false, false
 		r.rtoAt, r.delayAt = units.Never, units.Never
 		return
 	}
 	r.handleSegment(now, g)
 }
 
-// synchronise handles a SYN.
-func (r *Receiver) synchronise(g *Segment) {
+// handleSYN handles a SYN.
+func (r *Receiver) handleSYN(g *Segment) {
 	if r.phase != Closed {
 		r.answer = true // our answer was lost, or this is an old SYN: answer both with our state
 		return
@@ -117,24 +117,24 @@ func (r *Receiver) synchronise(g *Segment) {
 	r.selective = g.SACKPermitted
 	r.ecn = c.ECN != NoECN && g.Flags&(ECE|CWR) == ECE|CWR
 	if g.Scaling {
-		r.scale = c.scale()
+		r.scale = c.windowScale()
 	}
 }
 
-func (r *Receiver) fail() {
-	r.phase, r.answer, r.owed = Failed, false, false
+func (r *Receiver) failConnection() {
+	r.phase, r.answer, r.ackIsDue = Failed, false, false
 	r.rtoAt, r.delayAt = units.Never, units.Never
 }
 
-// offset returns the offset in the stream of a sequence number within 2 GB of next.
-func (r *Receiver) offset(seq uint32) units.Bytes {
+// offsetOf returns the offset in the stream of a sequence number within 2 GB of next.
+func (r *Receiver) offsetOf(seq uint32) units.Bytes {
 	return r.next + units.Bytes(int32(seq-r.irs-1-uint32(r.next)))
 }
 
 // handleSegment handles a segment of the stream.
 func (r *Receiver) handleSegment(now units.Time, g *Segment) {
-	r.congestion(g)
-	from := r.offset(g.Seq)
+	r.recordECN(g)
+	from := r.offsetOf(g.Seq)
 	to := from + units.Bytes(g.Payload)
 	if g.Flags&FIN != 0 {
 		r.finAt = to
@@ -146,14 +146,14 @@ func (r *Receiver) handleSegment(now units.Time, g *Segment) {
 	}
 	switch {
 	case from == to: // an acknowledgement
-	case to <= r.next || r.has(from, to):
+	case to <= r.next || r.hasRange(from, to):
 		r.copies++
 		r.double, r.dup, r.answer = span{from, to}, true, true
 	case from > r.next+r.config.Window: // beyond the window
 		r.answer = true
 	case from > r.next:
 		apart := r.storeRange(from, to)
-		r.compress(now, apart && r.recents == maxBlocks)
+		r.compressAck(now, apart && r.recents == maxBlocks)
 	default:
 		r.inOrder(now, to)
 	}
@@ -162,8 +162,8 @@ func (r *Receiver) handleSegment(now units.Time, g *Segment) {
 	}
 }
 
-// congestion records the congestion signals of a packet.
-func (r *Receiver) congestion(g *Segment) {
+// recordECN records the congestion signals of a packet.
+func (r *Receiver) recordECN(g *Segment) {
 	if g.CE {
 		r.marks++
 	}
@@ -176,7 +176,7 @@ func (r *Receiver) congestion(g *Segment) {
 			// acknowledgement with that state. Linux also acknowledges this segment at once,
 			// so that the sender learns of a change without delay.
 			if r.waits > 0 {
-				r.owed, r.owes, r.waits = true, r.next, 0
+				r.ackIsDue, r.dueAck, r.waits = true, r.next, 0
 			}
 			r.ce, r.answer = g.CE, true
 		}
@@ -190,14 +190,14 @@ func (r *Receiver) congestion(g *Segment) {
 	}
 }
 
-// has reports whether a range beyond next has arrived.
-func (r *Receiver) has(from, to units.Bytes) bool {
-	i := r.find(from)
+// hasRange reports whether a range beyond next has arrived.
+func (r *Receiver) hasRange(from, to units.Bytes) bool {
+	i := r.findRange(from)
 	return i < len(r.ahead) && r.ahead[i].from <= from && to <= r.ahead[i].to
 }
 
-// find returns the first range that ends at an offset or after it.
-func (r *Receiver) find(at units.Bytes) int {
+// findRange returns the first range that ends at an offset or after it.
+func (r *Receiver) findRange(at units.Bytes) int {
 	i, _ := slices.BinarySearchFunc(r.ahead, at, func(s span, at units.Bytes) int {
 		if s.to < at {
 			return -1
@@ -211,7 +211,7 @@ func (r *Receiver) find(at units.Bytes) int {
 // it touches none.
 func (r *Receiver) storeRange(from, to units.Bytes) (apart bool) {
 	at := from
-	i := r.find(from)
+	i := r.findRange(from)
 	j := i
 	for ; j < len(r.ahead) && r.ahead[j].from <= to; j++ {
 		from, to = min(from, r.ahead[j].from), max(to, r.ahead[j].to)
@@ -247,27 +247,27 @@ func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	}
 	switch {
 	case r.answer:
-	case len(r.ahead) > 0 && r.waits <= r.config.Full():
-		r.compress(now, false)
+	case len(r.ahead) > 0 && r.waits <= r.config.FullPayload():
+		r.compressAck(now, false)
 	case holes: // one is filled
 		r.answer = true
-	case r.quick > 0, r.waits >= units.Bytes(r.config.AckEvery)*r.config.Full(), r.config.DelayedAck == 0:
+	case r.quick > 0, r.waits >= units.Bytes(r.config.AckEvery)*r.config.FullPayload(), r.config.DelayedAck == 0:
 		r.answer = true
 	case r.delayAt == units.Never:
 		r.delayAt = now + r.config.DelayedAck
 	}
 }
 
-// Ready reports whether there is a segment to send.
-func (r *Receiver) Ready() bool { return r.answer || r.owed }
+// HasSegment reports whether there is a segment to send.
+func (r *Receiver) HasSegment() bool { return r.answer || r.ackIsDue }
 
 // Next fills in the segment that leaves at now, and reports whether there is one.
 func (r *Receiver) Next(now units.Time, g *Segment) bool {
 	*g = Segment{}
 	switch {
-	case r.owed:
-		r.owed = false
-		r.head(now, g, r.owes)
+	case r.ackIsDue:
+		r.ackIsDue = false
+		r.fillHeader(now, g, r.dueAck)
 		if !r.ce {
 			g.Flags |= ECE
 		}
@@ -275,54 +275,54 @@ func (r *Receiver) Next(now units.Time, g *Segment) bool {
 		return false
 	case r.phase == Opening:
 		r.answer = false
-		r.open(now, g)
+		r.fillSYN(now, g)
 	default:
 		r.answer = false
-		r.acknowledge(now, g)
+		r.fillAck(now, g)
 	}
 	return true
 }
 
-// open fills in the receiver's SYN.
-func (r *Receiver) open(now units.Time, g *Segment) {
+// fillSYN fills in the receiver's SYN.
+func (r *Receiver) fillSYN(now units.Time, g *Segment) {
 	c := r.config
 	g.Seq, g.Ack, g.Flags, g.Window = r.iss, r.irs+1, SYN|ACK, uint16(min(c.Window, 65535))
 	g.MSS, g.SACKPermitted = uint16(c.MSS()), r.selective
 	if r.scale > 0 {
 		g.Scaling, g.Scale = true, r.scale
 	}
-	r.stamp(now, g)
+	r.fillTimestamps(now, g)
 	if r.ecn {
 		g.Flags |= ECE
 	}
 	r.asked, r.rtoAt = now, now+c.InitialRTO<<r.retries
 }
 
-func (r *Receiver) stamp(now units.Time, g *Segment) {
+func (r *Receiver) fillTimestamps(now units.Time, g *Segment) {
 	if r.timestamps {
-		g.Timestamps, g.TSVal, g.TSEcr = true, timestamp(now), r.echo
+		g.Timestamps, g.TSVal, g.TSEcr = true, timestampAt(now), r.echo
 	}
 }
 
-// head fills in an acknowledgement of everything before an offset.
-func (r *Receiver) head(now units.Time, g *Segment, at units.Bytes) {
+// fillHeader fills in an acknowledgement of everything before an offset.
+func (r *Receiver) fillHeader(now units.Time, g *Segment, at units.Bytes) {
 	g.Seq, g.Ack, g.Flags = r.iss+1, r.irs+1+uint32(at), ACK
 	g.Window = uint16(min(r.config.Window>>r.scale, 65535))
-	r.stamp(now, g)
+	r.fillTimestamps(now, g)
 	if r.quick > 0 {
 		r.quick--
 	}
 	r.acknowledged = at
 }
 
-// acknowledge fills in an acknowledgement, with a FIN once everything has arrived.
-func (r *Receiver) acknowledge(now units.Time, g *Segment) {
-	r.head(now, g, r.next)
+// fillAck fills in an acknowledgement, with a FIN once everything has arrived.
+func (r *Receiver) fillAck(now units.Time, g *Segment) {
+	r.fillHeader(now, g, r.next)
 	if r.ce || r.ece {
 		g.Flags |= ECE
 	}
 	if r.selective {
-		r.blocks(g)
+		r.fillSACK(g)
 	}
 	if r.closed {
 		g.Flags |= FIN
@@ -334,38 +334,38 @@ func (r *Receiver) acknowledge(now units.Time, g *Segment) {
 	r.waits, r.delayAt, r.held = 0, units.Never, 0
 }
 
-// blocks fills in the SACK option: the duplicate range, then the ranges beyond next, newest
+// fillSACK fills in the SACK option: the duplicate range, then the ranges beyond next, newest
 // first.
-func (r *Receiver) blocks(g *Segment) {
+func (r *Receiver) fillSACK(g *Segment) {
 	room := uint8(maxBlocks)
 	if r.timestamps {
 		room--
 	}
 	seq := func(at units.Bytes) uint32 { return r.irs + 1 + uint32(at) }
 	if r.dup {
-		g.add(Block{seq(r.double.from), seq(r.double.to)})
+		g.addBlock(Block{seq(r.double.from), seq(r.double.to)})
 		r.dup = false
 	}
 	n := uint8(0)
 	for _, at := range r.recent[:r.recents] {
-		i := r.find(at + 1)
+		i := r.findRange(at + 1)
 		if i == len(r.ahead) || r.ahead[i].from > at {
 			continue // it is in order now
 		}
 		r.recent[n] = at
 		n++
 		if g.BlockCount < room {
-			g.add(Block{seq(r.ahead[i].from), seq(r.ahead[i].to)})
+			g.addBlock(Block{seq(r.ahead[i].from), seq(r.ahead[i].to)})
 		}
 	}
 	r.recents = n
 }
 
-// Timer returns when Tick is due, or units.Never.
-func (r *Receiver) Timer() units.Time { return min(r.delayAt, r.rtoAt) }
+// NextTimer returns when OnTimer is due, or units.Never.
+func (r *Receiver) NextTimer() units.Time { return min(r.delayAt, r.rtoAt) }
 
-// Tick handles timers that have expired by now.
-func (r *Receiver) Tick(now units.Time) {
+// OnTimer handles timers that have expired by now.
+func (r *Receiver) OnTimer(now units.Time) {
 	if r.delayAt <= now {
 		r.delayAt, r.answer = units.Never, true
 	}
@@ -374,7 +374,7 @@ func (r *Receiver) Tick(now units.Time) {
 	}
 	r.rtoAt = units.Never
 	if r.retries++; r.retries > synRetries {
-		r.fail()
+		r.failConnection()
 		return
 	}
 	r.answer = true

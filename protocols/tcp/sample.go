@@ -20,10 +20,10 @@ type sampler struct {
 	short bool // the segment was sent while the sender was limited
 }
 
-func (m *sampler) begin(now units.Time) { m.since, m.first = now, now }
+func (m *sampler) beginFlow(now units.Time) { m.since, m.first = now, now }
 
-// sent records a segment that leaves. idle means that nothing was in flight.
-func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
+// recordSent records a segment that leaves. idle means that nothing was in flight.
+func (m *sampler) recordSent(now units.Time, r *record, d *departure, idle bool) {
 	if idle {
 		m.since, m.first = now, now
 	}
@@ -34,14 +34,14 @@ func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
 	}
 }
 
-// limit records that there is nothing to send beyond what is in flight.
-func (m *sampler) limit(flying units.Bytes) { m.until = max(1, m.total+flying) }
+// markAppLimited records that there is nothing to send beyond what is in flight.
+func (m *sampler) markAppLimited(inFlight units.Bytes) { m.until = max(1, m.total+inFlight) }
 
-// fresh begins an acknowledgement.
-func (m *sampler) fresh() { m.some = false }
+// beginAck begins an acknowledgement.
+func (m *sampler) beginAck() { m.some = false }
 
-// delivered records a segment that has arrived.
-func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departure) {
+// recordDelivered records a segment that has arrived.
+func (m *sampler) recordDelivered(now units.Time, n units.Bytes, r *record, d *departure) {
 	m.total += n
 	m.since = now
 	if !m.some || d.delivered > m.departure.delivered || d.delivered == m.departure.delivered && r.at > m.at {
@@ -51,14 +51,14 @@ func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departu
 
 // takeSample returns the sample of an acknowledgement. A sample over less than the lowest RTT
 // does not count: its Interval is 0.
-func (m *sampler) takeSample(least units.Time) cc.Delivery {
-	d := cc.Delivery{Total: m.total, Prior: m.total, MinRTT: least}
+func (m *sampler) takeSample(minRTT units.Time) cc.Delivery {
+	d := cc.Delivery{Total: m.total, Prior: m.total, MinRTT: minRTT}
 	if !m.some {
 		return d
 	}
 	d.Prior, d.Limited = m.departure.delivered, m.short
 	d.Interval = max(m.at-m.departure.first, m.since-m.departure.since)
-	if d.Interval < least {
+	if d.Interval < minRTT {
 		d.Interval = 0
 	}
 	m.first = m.at

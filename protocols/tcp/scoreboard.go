@@ -23,11 +23,11 @@ const (
 	limited                   // it was sent while the sender was limited
 )
 
-// flies reports whether a segment is considered in flight.
-func (s state) flies() bool { return s&sacked == 0 && (s&lost == 0 || s&resent != 0) }
+// isInFlight reports whether a segment is considered in flight.
+func (s state) isInFlight() bool { return s&sacked == 0 && (s&lost == 0 || s&resent != 0) }
 
-// waits reports whether a segment waits for retransmission.
-func (s state) waits() bool { return s&(sacked|lost|resent) == lost }
+// awaitsResend reports whether a segment waits for retransmission.
+func (s state) awaitsResend() bool { return s&(sacked|lost|resent) == lost }
 
 // departure is what the sampler of delivery rates records about a sent segment.
 type departure struct {
@@ -54,10 +54,10 @@ type scoreboard struct {
 // ten, and for the segments that its acknowledgements release before the ring grows.
 const firstRing = 32
 
-func (b *scoreboard) at(k int64) *record      { return &b.ring[k&int64(len(b.ring)-1)] }
-func (b *scoreboard) left(k int64) *departure { return &b.departures[k&int64(len(b.ring)-1)] }
-func (b *scoreboard) outstanding() int64      { return b.nxt - b.una }
-func (b *scoreboard) reset(sample bool) {
+func (b *scoreboard) recordAt(k int64) *record       { return &b.ring[k&int64(len(b.ring)-1)] }
+func (b *scoreboard) departureAt(k int64) *departure { return &b.departures[k&int64(len(b.ring)-1)] }
+func (b *scoreboard) countOutstanding() int64        { return b.nxt - b.una }
+func (b *scoreboard) resetBoard(sample bool) {
 	ring, departures := b.ring, b.departures
 	if ring == nil {
 		ring = make([]record, firstRing)
@@ -71,19 +71,19 @@ func (b *scoreboard) reset(sample bool) {
 	*b = scoreboard{ring: ring, departures: departures}
 }
 
-// push makes room for a new segment.
-func (b *scoreboard) push() *record {
-	if b.outstanding() == int64(len(b.ring)) {
-		b.grow()
+// pushSegment makes room for a new segment.
+func (b *scoreboard) pushSegment() *record {
+	if b.countOutstanding() == int64(len(b.ring)) {
+		b.growRing()
 	}
 	b.nxt++
-	r := b.at(b.nxt - 1)
+	r := b.recordAt(b.nxt - 1)
 	*r = record{}
 	return r
 }
 
-// grow doubles the ring.
-func (b *scoreboard) grow() {
+// growRing doubles the ring.
+func (b *scoreboard) growRing() {
 	n := int64(len(b.ring))
 	ring := make([]record, 2*n)
 	for k := b.una; k < b.nxt; k++ {
@@ -99,11 +99,11 @@ func (b *scoreboard) grow() {
 	}
 }
 
-// resentFlying returns the number of segments in flight that were retransmitted after they
+// resentInFlight returns the number of segments in flight that were retransmitted after they
 // were marked lost.
-func (b *scoreboard) resentFlying() (n int32) {
+func (b *scoreboard) resentInFlight() (n int32) {
 	for k := b.una; k < b.nxt; k++ {
-		if b.at(k).state&(sacked|resent) == resent {
+		if b.recordAt(k).state&(sacked|resent) == resent {
 			n++
 		}
 	}
@@ -112,7 +112,7 @@ func (b *scoreboard) resentFlying() (n int32) {
 
 // firstWaiting returns the first segment that waits for retransmission. There is one.
 func (b *scoreboard) firstWaiting() int64 {
-	for b.again = max(b.again, b.una); !b.at(b.again).state.waits(); b.again++ {
+	for b.again = max(b.again, b.una); !b.recordAt(b.again).state.awaitsResend(); b.again++ {
 	}
 	return b.again
 }

@@ -73,14 +73,14 @@ const maxHeader = 60
 // SACK returns the blocks of the SACK option.
 func (s *Segment) SACK() []Block { return s.Blocks[:s.BlockCount] }
 
-// add adds a block to the SACK option.
-func (s *Segment) add(b Block) {
+// addBlock adds a block to the SACK option.
+func (s *Segment) addBlock(b Block) {
 	s.Blocks[s.BlockCount] = b
 	s.BlockCount++
 }
 
-// space returns the number of sequence numbers that the segment takes.
-func (s *Segment) space() uint32 {
+// sequenceSpace returns the number of sequence numbers that the segment takes.
+func (s *Segment) sequenceSpace() uint32 {
 	n := s.Payload
 	if s.Flags&SYN != 0 {
 		n++
@@ -125,9 +125,9 @@ const (
 	optionTimestamps    = 8
 )
 
-// Put writes the header to b, which has HeaderLen bytes. The checksum is 0. Options are in
+// EncodeTo writes the header to b, which has HeaderLen bytes. The checksum is 0. Options are in
 // Linux's order.
-func (s *Segment) Put(b []byte, src, dst uint16) {
+func (s *Segment) EncodeTo(b []byte, src, dst uint16) {
 	binary.BigEndian.PutUint16(b, src)
 	binary.BigEndian.PutUint16(b[2:], dst)
 	binary.BigEndian.PutUint32(b[4:], s.Seq)
@@ -183,11 +183,11 @@ func Parse(b []byte) (s Segment, src, dst uint16, err error) {
 	s.Seq, s.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	s.Flags, s.Window = Flags(b[13]), binary.BigEndian.Uint16(b[14:])
 	s.Payload = uint32(len(b) - n)
-	return s, src, dst, s.options(b[headerLen:n])
+	return s, src, dst, s.parseOptions(b[headerLen:n])
 }
 
-// options reads the options.
-func (s *Segment) options(o []byte) error {
+// parseOptions reads the options.
+func (s *Segment) parseOptions(o []byte) error {
 	for len(o) > 0 && o[0] != optionEnd {
 		if o[0] == optionNOP {
 			o = o[1:]
@@ -198,14 +198,14 @@ func (s *Segment) options(o []byte) error {
 		}
 		kind, body := o[0], o[2:o[1]]
 		o = o[o[1]:]
-		if err := s.option(kind, body); err != nil {
+		if err := s.parseOption(kind, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Segment) option(kind uint8, body []byte) error {
+func (s *Segment) parseOption(kind uint8, body []byte) error {
 	bad := false
 	switch kind {
 	case optionMSS:
@@ -227,7 +227,7 @@ func (s *Segment) option(kind uint8, body []byte) error {
 		if bad = len(body)%8 != 0 || len(body) > 8*maxBlocks; !bad {
 			s.BlockCount = 0
 			for ; len(body) > 0; body = body[8:] {
-				s.add(Block{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])})
+				s.addBlock(Block{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])})
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func some(t *rapid.T) Segment {
 		room--
 	}
 	for range rapid.IntRange(0, room).Draw(t, "blocks") {
-		g.add(Block{rapid.Uint32().Draw(t, "from"), rapid.Uint32().Draw(t, "to")})
+		g.addBlock(Block{rapid.Uint32().Draw(t, "from"), rapid.Uint32().Draw(t, "to")})
 	}
 	return g
 }
@@ -45,7 +45,7 @@ func TestWireFormat(t *testing.T) {
 		if g.HeaderLen() > maxHeader || g.HeaderLen()%4 != 0 {
 			t.Fatalf("a header of %d bytes", g.HeaderLen())
 		}
-		g.Put(b[:g.HeaderLen()], 5003, 80)
+		g.EncodeTo(b[:g.HeaderLen()], 5003, 80)
 		got, src, dst, err := Parse(b)
 		if err != nil || src != 5003 || dst != 80 {
 			t.Fatalf("ports %d and %d, %v", src, dst, err)
@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 		{Seq: 1, Ack: 2, Flags: ACK, Timestamps: true, BlockCount: 3, Blocks: [maxBlocks]Block{{1, 2}, {3, 4}, {5, 6}}},
 	} {
 		b := make([]byte, g.HeaderLen())
-		g.Put(b, 1, 2)
+		g.EncodeTo(b, 1, 2)
 		f.Add(b)
 	}
 	f.Add([]byte{})
@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		out := make([]byte, g.HeaderLen()+int(g.Payload))
-		g.Put(out[:g.HeaderLen()], src, dst)
+		g.EncodeTo(out[:g.HeaderLen()], src, dst)
 		back, s, d, err := Parse(out)
 		if err != nil || s != src || d != dst {
 			t.Fatalf("%+v does not read back: %v", g, err)

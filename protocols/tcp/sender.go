@@ -41,8 +41,8 @@ type Counters struct {
 	Marks      uint64 `json:"marks"`    // acknowledgements with ECE
 }
 
-// Add adds the counters of another sender.
-func (c *Counters) Add(o Counters) {
+// AddCounters adds the counters of another sender.
+func (c *Counters) AddCounters(o Counters) {
 	c.Segments += o.Segments
 	c.Resent += o.Resent
 	c.Recoveries += o.Recoveries
@@ -52,7 +52,7 @@ func (c *Counters) Add(o Counters) {
 	c.Marks += o.Marks
 }
 
-// Sender is the end that sends data. Inputs come in time order; after each, Ready and Timer
+// Sender is the end that sends data. Inputs come in time order; after each, Ready and NextTimer
 // are valid until the next.
 type Sender struct {
 	config  *Config
@@ -102,9 +102,9 @@ type Sender struct {
 // memory.
 func (s *Sender) Reset(c *Config, control cc.Control, t cc.Traits, iss uint32, size units.Bytes) {
 	board := s.scoreboard
-	board.reset(t.NeedsDelivery)
+	board.resetBoard(t.NeedsDelivery)
 	*s = Sender{
-		config: c, control: control, size: size, full: c.Full(), iss: iss, rtoAt: units.Never,
+		config: c, control: control, size: size, full: c.FullPayload(), iss: iss, rtoAt: units.Never,
 		sampling: t.NeedsDelivery, keeps: t.KeepsWindow, scoreboard: board,
 	}
 	if c.Offload {
@@ -127,8 +127,8 @@ func (s *Sender) Phase() Phase { return s.phase }
 // Failure returns why the connection has failed.
 func (s *Sender) Failure() string { return s.failure }
 
-// Acked returns the payload that is acknowledged in order.
-func (s *Sender) Acked() units.Bytes { return min(s.acked, s.size) }
+// AckedBytes returns the payload that is acknowledged in order.
+func (s *Sender) AckedBytes() units.Bytes { return min(s.acked, s.size) }
 
 // Counters returns the sender's counters.
 func (s *Sender) Counters() Counters { return s.counted }
@@ -143,8 +143,8 @@ func (s *Sender) RTO() units.Time  { return s.rtt.rto }
 // InFlight returns the payload in flight.
 func (s *Sender) InFlight() units.Bytes { return s.inFlight }
 
-// length returns the payload of a segment.
-func (s *Sender) length(k int64) units.Bytes {
+// payloadOf returns the payload of a segment.
+func (s *Sender) payloadOf(k int64) units.Bytes {
 	return min(s.full, s.size-units.Bytes(k)*s.full)
 }
 
@@ -157,49 +157,49 @@ func (s *Sender) segmentOf(at units.Bytes) int64 {
 	return min(int64(at/s.full), s.count-1)
 }
 
-// end returns the offset after a segment. The FIN counts as a byte.
-func (s *Sender) end(k int64) units.Bytes {
+// endOf returns the offset after a segment. The FIN counts as a byte.
+func (s *Sender) endOf(k int64) units.Bytes {
 	if k == s.count-1 {
 		return s.size + 1
 	}
 	return units.Bytes(k+1) * s.full
 }
 
-// offset returns the offset in the stream of a sequence number within 2 GB of acked.
-func (s *Sender) offset(seq uint32) units.Bytes {
+// offsetOf returns the offset in the stream of a sequence number within 2 GB of acked.
+func (s *Sender) offsetOf(seq uint32) units.Bytes {
 	return s.acked + units.Bytes(int32(seq-s.iss-1-uint32(s.acked)))
 }
 
-// Ready returns when the next segment may leave, or units.Never if there is none. A time
+// NextDeparture returns when the next segment may leave, or units.Never if there is none. A time
 // before now means now.
-func (s *Sender) Ready() units.Time {
+func (s *Sender) NextDeparture() units.Time {
 	switch {
 	case s.answer:
 		return 0
 	case s.phase != Established:
 		return units.Never
 	}
-	if _, ok := s.next(); !ok {
+	if _, ok := s.nextSegment(); !ok {
 		return units.Never
 	}
-	return s.gate()
+	return s.pacingTime()
 }
 
-// gate returns when pacing permits the next segment.
-func (s *Sender) gate() units.Time {
+// pacingTime returns when pacing permits the next segment.
+func (s *Sender) pacingTime() units.Time {
 	if s.burst > 0 {
 		return 0
 	}
 	return s.pace
 }
 
-// paced records that a segment with a payload of n, size on the wire, leaves at the rate of
+// recordPaced records that a segment with a payload of n, size on the wire, leaves at the rate of
 // the control. The window at the start of a burst limits its length: what the window holds
 // back is paced as a new burst.
-func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
+func (s *Sender) recordPaced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	if s.burster != nil && s.pace <= now {
-		s.burst = s.burster.Burst()
-		if w := s.window(); w > 0 {
+		s.burst = s.burster.BurstSize()
+		if w := s.currentWindow(); w > 0 {
 			s.burst = min(s.burst, w-s.inFlight+n)
 		}
 	}
@@ -207,54 +207,54 @@ func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	s.pace = max(s.pace, now) + rate.TimeOf(size)
 }
 
-// next returns the segment to send next. Retransmissions go before new segments.
-func (s *Sender) next() (k int64, ok bool) {
+// nextSegment returns the segment to send next. Retransmissions go before new segments.
+func (s *Sender) nextSegment() (k int64, ok bool) {
 	if s.tail.due {
-		return s.probe(), true
+		return s.probeSegment(), true
 	}
 	if s.waiting > 0 {
 		k = s.firstWaiting()
-	} else if k = s.nxt; k == s.count || !s.fits(k) {
+	} else if k = s.nxt; k == s.count || !s.fitsWindow(k) {
 		return 0, false
 	}
-	w := s.window()
-	return k, w == 0 || s.inFlight == 0 || s.inFlight+s.length(k) <= w
+	w := s.currentWindow()
+	return k, w == 0 || s.inFlight == 0 || s.inFlight+s.payloadOf(k) <= w
 }
 
-// Message passes a message of its protocol to the rate control. The remaining time until the
+// ReceiveMessage passes a message of its protocol to the rate control. The remaining time until the
 // next segment scales with the rate.
-func (s *Sender) Message(now units.Time, m cc.Feedback) {
+func (s *Sender) ReceiveMessage(now units.Time, m cc.Feedback) {
 	if s.phase != Established {
 		return
 	}
-	if s.control.Timer() <= now {
-		s.control.Tick(now)
+	if s.control.NextTimer() <= now {
+		s.control.OnTimer(now)
 	}
 	before := s.control.Rate()
-	s.control.Message(now, m)
+	s.control.OnMessage(now, m)
 	if after := s.control.Rate(); s.pace > now && before > 0 && after > 0 {
 		s.pace = now + units.Time(float64(s.pace-now)*float64(before)/float64(after))
 	}
 }
 
-// fits reports whether the receiver's window has room for a segment.
-func (s *Sender) fits(k int64) bool { return min(s.end(k), s.size) <= s.right }
+// fitsWindow reports whether the receiver's window has room for a segment.
+func (s *Sender) fitsWindow(k int64) bool { return min(s.endOf(k), s.size) <= s.right }
 
-// window returns the current congestion window; 0 means no limit.
-func (s *Sender) window() units.Bytes {
+// currentWindow returns the current congestion window; 0 means no limit.
+func (s *Sender) currentWindow() units.Bytes {
 	if s.prr.active {
 		return s.prr.window
 	}
 	return s.control.Window()
 }
 
-// Size returns the payload of the segment that Next would return at now.
-func (s *Sender) Size(now units.Time) units.Bytes {
-	if s.phase != Established || s.gate() > now {
+// NextSize returns the payload of the segment that Next would return at now.
+func (s *Sender) NextSize(now units.Time) units.Bytes {
+	if s.phase != Established || s.pacingTime() > now {
 		return 0
 	}
-	if k, ok := s.next(); ok {
-		return s.length(k)
+	if k, ok := s.nextSegment(); ok {
+		return s.payloadOf(k)
 	}
 	return 0
 }
@@ -264,19 +264,19 @@ func (s *Sender) Next(now units.Time, g *Segment) bool {
 	*g = Segment{}
 	switch {
 	case s.phase == Opening && s.answer:
-		s.open(now, g)
+		s.fillSYN(now, g)
 		return true
 	case s.phase != Established:
 		return false
 	}
-	if k, ok := s.next(); ok && s.gate() <= now {
-		s.send(now, g, k)
+	if k, ok := s.nextSegment(); ok && s.pacingTime() <= now {
+		s.sendData(now, g, k)
 		return true
 	}
 	if !s.answer {
 		return false
 	}
-	s.head(now, g, s.iss+1+uint32(s.end(s.nxt-1)))
+	s.fillHeader(now, g, s.iss+1+uint32(s.endOf(s.nxt-1)))
 	if s.nxt == 0 {
 		g.Seq = s.iss + 1
 	}
@@ -284,13 +284,13 @@ func (s *Sender) Next(now units.Time, g *Segment) bool {
 	return true
 }
 
-// open fills in a SYN.
-func (s *Sender) open(now units.Time, g *Segment) {
+// fillSYN fills in a SYN.
+func (s *Sender) fillSYN(now units.Time, g *Segment) {
 	c := s.config
 	g.Seq, g.Flags, g.Window = s.iss, SYN, uint16(min(c.Window, 65535))
-	g.MSS, g.Scaling, g.Scale, g.SACKPermitted = uint16(c.MSS()), true, c.scale(), true
+	g.MSS, g.Scaling, g.Scale, g.SACKPermitted = uint16(c.MSS()), true, c.windowScale(), true
 	if c.Timestamps {
-		g.Timestamps, g.TSVal = true, timestamp(now)
+		g.Timestamps, g.TSVal = true, timestampAt(now)
 	}
 	if c.ECN != NoECN {
 		g.Flags |= ECE | CWR
@@ -302,72 +302,72 @@ func (s *Sender) open(now units.Time, g *Segment) {
 	s.rtoAt = now + s.rtt.rto<<s.backoff
 }
 
-// head fills in a segment without payload.
-func (s *Sender) head(now units.Time, g *Segment, seq uint32) {
-	g.Seq, g.Ack, g.Flags, g.Window = seq, s.peer, ACK, uint16(s.config.Window>>s.config.scale())
+// fillHeader fills in a segment without payload.
+func (s *Sender) fillHeader(now units.Time, g *Segment, seq uint32) {
+	g.Seq, g.Ack, g.Flags, g.Window = seq, s.peer, ACK, uint16(s.config.Window>>s.config.windowScale())
 	if s.timestamps {
-		g.Timestamps, g.TSVal, g.TSEcr = true, timestamp(now), s.echo
+		g.Timestamps, g.TSVal, g.TSEcr = true, timestampAt(now), s.echo
 	}
 }
 
-// send sends a new or retransmitted segment of data.
-func (s *Sender) send(now units.Time, g *Segment, k int64) {
-	s.head(now, g, s.iss+1+uint32(units.Bytes(k)*s.full))
-	n := s.length(k)
+// sendData sends a new or retransmitted segment of data.
+func (s *Sender) sendData(now units.Time, g *Segment, k int64) {
+	s.fillHeader(now, g, s.iss+1+uint32(units.Bytes(k)*s.full))
+	n := s.payloadOf(k)
 	g.Payload = uint32(n)
 	if k == s.count-1 {
 		g.Flags |= FIN | PSH
 	}
 	s.answer = false
 	s.counted.Segments++
-	idle := s.outstanding() == 0
+	idle := s.countOutstanding() == 0
 	fresh := k == s.nxt
 	var r *record
 	if fresh {
-		r = s.push()
+		r = s.pushSegment()
 		if s.sendCWR && s.ecn {
 			g.Flags |= CWR
 			s.sendCWR = false
 		}
 	} else {
-		r = s.at(k)
-		s.resend(now, r, n)
+		r = s.recordAt(k)
+		s.recordResend(now, r, n)
 	}
 	// A retransmission is not ECN-capable (RFC 3168 §6.1.5), except with DCTCP, as in Linux.
 	g.ECT = s.ecn && (fresh || s.config.ECN == DCTCP)
 	r.at = now
 	s.inFlight += n
 	if s.sampling {
-		s.sample.sent(now, r, s.left(k), idle)
+		s.sample.recordSent(now, r, s.departureAt(k), idle)
 	}
 	if s.nxt == s.count && s.sampling {
-		s.sample.limit(s.inFlight)
+		s.sample.markAppLimited(s.inFlight)
 	}
 	size := s.onWire(g)
-	s.control.Sent(now, size)
+	s.control.OnPacketSent(now, size)
 	if rate := s.control.Rate(); rate > 0 {
-		s.paced(now, rate, n, size)
+		s.recordPaced(now, rate, n, size)
 	}
 	if s.prr.active {
 		s.prr.out += n
 	}
-	s.departed(now, k, fresh)
+	s.armAfterSend(now, k, fresh)
 }
 
-// resend records a retransmission.
-func (s *Sender) resend(now units.Time, r *record, n units.Bytes) {
+// recordResend records a retransmission.
+func (s *Sender) recordResend(now units.Time, r *record, n units.Bytes) {
 	s.counted.Resent++
 	switch {
-	case r.state.waits():
+	case r.state.awaitsResend():
 		s.waiting--
-	case r.state.flies(): // a probe: it counts as in flight once
+	case r.state.isInFlight(): // a probe: it counts as in flight once
 		s.inFlight -= n
 	}
 	if r.state&lost != 0 {
 		r.state |= resent
 	}
 	r.state |= twice
-	s.undo.resent(timestamp(now))
+	s.undo.recordResend(timestampAt(now))
 }
 
 // onWire returns the size of a segment on a link.
@@ -379,39 +379,39 @@ func (s *Sender) onWire(g *Segment) units.Bytes {
 	return packet.OnWire(wire.EthernetHeader + ip + units.Bytes(g.HeaderLen()) + units.Bytes(g.Payload))
 }
 
-// departed arms the timers after a segment has left.
-func (s *Sender) departed(now units.Time, k int64, fresh bool) {
+// armAfterSend arms the timers after a segment has left.
+func (s *Sender) armAfterSend(now units.Time, k int64, fresh bool) {
 	if s.tail.due {
-		s.probed(!fresh)
+		s.recordProbe(!fresh)
 		s.counted.Probes++
-		s.rtoAt = now + s.timeout()
+		s.rtoAt = now + s.currentRTO()
 		return
 	}
 	if s.rtoAt == units.Never {
-		s.rtoAt = now + s.timeout()
+		s.rtoAt = now + s.currentRTO()
 	}
 	if fresh {
 		s.armTail(now)
 	}
 }
 
-// Timer returns when Tick is due, or units.Never.
-func (s *Sender) Timer() units.Time {
+// NextTimer returns when OnTimer is due, or units.Never.
+func (s *Sender) NextTimer() units.Time {
 	at := min(s.rtoAt, s.rack.due, s.tail.at)
 	if s.phase == Established {
-		at = min(at, s.control.Timer())
+		at = min(at, s.control.NextTimer())
 	}
 	return at
 }
 
-// Tick handles timers that have expired by now.
-func (s *Sender) Tick(now units.Time) {
-	if s.phase == Established && s.control.Timer() <= now {
-		s.control.Tick(now)
+// OnTimer handles timers that have expired by now.
+func (s *Sender) OnTimer(now units.Time) {
+	if s.phase == Established && s.control.NextTimer() <= now {
+		s.control.OnTimer(now)
 	}
 	if s.rack.due <= now {
 		s.markLost(now, 0)
-		s.proportion(&ackInfo{})
+		s.applyPRR(&ackInfo{})
 	}
 	if s.tail.at <= now {
 		s.tail.at = units.Never
@@ -420,19 +420,19 @@ func (s *Sender) Tick(now units.Time) {
 		return
 	}
 	if s.rtoAt <= now {
-		s.expired(now)
+		s.handleRTO(now)
 	}
 }
 
-func (s *Sender) fail(now units.Time, why string) {
+func (s *Sender) failConnection(now units.Time, why string) {
 	if s.phase == Established {
-		s.control.Active(now, false)
+		s.control.SetActive(now, false)
 	}
 	s.phase, s.failure, s.answer = Failed, why, false
-	s.stop()
+	s.disarmTimers()
 }
 
-// stop disarms all timers.
-func (s *Sender) stop() {
+// disarmTimers disarms all timers.
+func (s *Sender) disarmTimers() {
 	s.rtoAt, s.rack.due, s.tail.at, s.tail.due = units.Never, units.Never, units.Never, false
 }

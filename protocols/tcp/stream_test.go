@@ -87,7 +87,7 @@ func TestStream(t *testing.T) {
 		}
 		n.seen = func(toReceiver bool, g *Segment) {
 			if toReceiver && g.Flags&SYN == 0 && n.sender.Phase() == Established && g.Payload > 0 {
-				from := n.sender.offset(g.Seq)
+				from := n.sender.offsetOf(g.Seq)
 				if from < 0 || from+units.Bytes(g.Payload) > size {
 					t.Fatalf("%d bytes are sent from %d, of %d", g.Payload, from, size)
 				}
@@ -103,15 +103,15 @@ func TestStream(t *testing.T) {
 			if p := n.receiver.Phase(); g.Flags&SYN != 0 || p != Opening && p != Established && p != Closing {
 				return
 			}
-			from := n.receiver.offset(g.Seq)
+			from := n.receiver.offsetOf(g.Seq)
 			to := from + units.Bytes(g.Payload)
 			if g.Flags&FIN != 0 {
 				to++
 			}
 			model.take(from, to)
 		}
-		full := c.Full()
-		control := &fixed{window: full * units.Bytes(rapid.IntRange(1, 40).Draw(t, "cwnd")), least: full}
+		full := c.FullPayload()
+		control := &fixed{window: full * units.Bytes(rapid.IntRange(1, 40).Draw(t, "cwnd")), minWindow: full}
 		if rapid.Bool().Draw(t, "paced") {
 			control.rate = 100 * units.Mbps
 		}
@@ -120,10 +120,10 @@ func TestStream(t *testing.T) {
 		if n.sender.Phase() != Done || n.receiver.Phase() != Done && n.receiver.Phase() != Failed {
 			t.Fatalf("the sender is in phase %d %s, the receiver in %d", n.sender.Phase(), n.sender.Failure(), n.receiver.Phase())
 		}
-		if n.receiver.Received() != size || n.sender.Acked() != size || !n.receiver.Complete() {
-			t.Fatalf("%d bytes were received of %d, %d acknowledged", n.receiver.Received(), size, n.sender.Acked())
+		if n.receiver.ReceivedBytes() != size || n.sender.AckedBytes() != size || !n.receiver.IsComplete() {
+			t.Fatalf("%d bytes were received of %d, %d acknowledged", n.receiver.ReceivedBytes(), size, n.sender.AckedBytes())
 		}
-		if n.sender.Timer() != units.Never || n.receiver.Timer() != units.Never {
+		if n.sender.NextTimer() != units.Never || n.receiver.NextTimer() != units.Never {
 			t.Fatal("a timer is left")
 		}
 	})

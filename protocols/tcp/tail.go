@@ -22,30 +22,30 @@ const longestDelay = 200 * units.Millisecond
 func (s *Sender) armTail(now units.Time) {
 	t := &s.tail
 	t.at = units.Never
-	if !s.config.TailProbes || !s.selective || t.out || s.episode != open || s.arrived > 0 || s.outstanding() == 0 {
+	if !s.config.TailProbes || !s.selective || t.out || s.episode != open || s.arrived > 0 || s.countOutstanding() == 0 {
 		return
 	}
 	wait := 2 * s.rtt.srtt
 	if s.rtt.srtt == 0 {
 		wait = s.config.InitialRTO
 	}
-	if s.outstanding() == 1 {
+	if s.countOutstanding() == 1 {
 		wait += longestDelay
 	}
 	t.at = min(now+wait, s.rtoAt)
 }
 
-// probe returns the segment to send as a probe: a new one or, if there is none, the last.
-func (s *Sender) probe() int64 {
-	if s.nxt < s.count && s.fits(s.nxt) {
+// probeSegment returns the segment to send as a probe: a new one or, if there is none, the last.
+func (s *Sender) probeSegment() int64 {
+	if s.nxt < s.count && s.fitsWindow(s.nxt) {
 		return s.nxt
 	}
 	return s.nxt - 1
 }
 
-// probed records that the probe has left, and the end of the data sent by then.
-func (s *Sender) probed(again bool) {
-	s.tail = tail{at: units.Never, end: s.reach(), out: true, copy: again}
+// recordProbe records that the probe has left, and the end of the data sent by then.
+func (s *Sender) recordProbe(again bool) {
+	s.tail = tail{at: units.Never, end: s.sentEnd(), out: true, copy: again}
 }
 
 // tailAnswered checks an acknowledgement against the probe (RFC 8985 §7.4.2).
@@ -61,7 +61,7 @@ func (s *Sender) tailAnswered(now units.Time, at units.Bytes, n *ackInfo) {
 		t.out = false
 		if s.episode == open {
 			s.counted.Recoveries++
-			s.control.Lost(now, cc.Loss{Payload: s.full})
+			s.control.OnLoss(now, cc.Loss{Payload: s.full})
 		}
 	case !n.moved && !n.sacked:
 		t.out = false

@@ -59,21 +59,21 @@ func exchange() func() {
 	var s Sender
 	var r Receiver
 	var g, a Segment
-	s.Reset(&c, &fixed{window: 100 * c.Full(), least: c.Full()}, cc.Traits{NeedsDelivery: true}, 1, 1<<50)
+	s.Reset(&c, &fixed{window: 100 * c.FullPayload(), minWindow: c.FullPayload()}, cc.Traits{NeedsDelivery: true}, 1, 1<<50)
 	r.Reset(&c, 2)
 	s.Open(0)
 	now := units.Time(0)
 	return func() {
 		now += units.Microsecond
-		if s.Ready() <= now && s.Next(now, &g) {
+		if s.NextDeparture() <= now && s.Next(now, &g) {
 			r.Receive(now, &g)
 		}
 		if r.Next(now, &a) {
 			s.Receive(now, &a)
 		}
-		if now >= min(s.Timer(), r.Timer()) {
-			s.Tick(now)
-			r.Tick(now)
+		if now >= min(s.NextTimer(), r.NextTimer()) {
+			s.OnTimer(now)
+			r.OnTimer(now)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func exchange() func() {
 func TestReset(t *testing.T) {
 	n := &network{way: always(units.Millisecond)}
 	c := Default()
-	n.start(&c, &fixed{window: 10 * c.Full(), least: c.Full()}, cc.Traits{}, 1<<40)
+	n.start(&c, &fixed{window: 10 * c.FullPayload(), minWindow: c.FullPayload()}, cc.Traits{}, 1<<40)
 	n.run(20 * units.Millisecond)
 	n.sender.Receive(n.now, &Segment{Flags: RST, Seq: n.sender.peer + 1})
 	n.receiver.Receive(n.now, &Segment{Flags: RST, Seq: n.receiver.irs})
@@ -112,15 +112,15 @@ func TestAnswer(t *testing.T) {
 	if r.Phase() != Opening {
 		t.Fatal("data of an old connection is taken")
 	}
-	a, ok := AnswerStray(&g)
+	a, ok := AnswerUnknown(&g)
 	if !ok || a.Flags != RST {
 		t.Fatalf("an answer to a SYN that nobody sent is answered by %+v", a)
 	}
-	if r.Receive(2, &a); r.Phase() != Failed || r.Timer() != units.Never {
+	if r.Receive(2, &a); r.Phase() != Failed || r.NextTimer() != units.Never {
 		t.Errorf("after a reset the receiver is in phase %d", r.Phase())
 	}
 	for _, g := range []Segment{{Flags: RST}, {Flags: ACK}, {Flags: SYN}} {
-		if a, ok := AnswerStray(&g); ok {
+		if a, ok := AnswerUnknown(&g); ok {
 			t.Errorf("%v is answered by %v", g.Flags, a.Flags)
 		}
 	}
@@ -129,15 +129,15 @@ func TestAnswer(t *testing.T) {
 // TestRefuse: data of an unknown connection is reset.
 func TestRefuse(t *testing.T) {
 	for _, g := range []Segment{{Flags: RST | ACK, Payload: 1}, {Flags: SYN}, {Flags: ACK}} {
-		if a, ok := Refuse(&g); ok {
+		if a, ok := AnswerClosed(&g); ok {
 			t.Errorf("%v is refused by %v", g.Flags, a.Flags)
 		}
 	}
 	n := &network{way: always(units.Millisecond)}
 	c := Default()
-	n.start(&c, &fixed{window: 10 * c.Full(), least: c.Full()}, cc.Traits{}, 1<<40)
+	n.start(&c, &fixed{window: 10 * c.FullPayload(), minWindow: c.FullPayload()}, cc.Traits{}, 1<<40)
 	n.run(20 * units.Millisecond)
-	a, ok := Refuse(&Segment{Flags: ACK, Seq: 1, Ack: n.sender.peer, Payload: 1})
+	a, ok := AnswerClosed(&Segment{Flags: ACK, Seq: 1, Ack: n.sender.peer, Payload: 1})
 	if n.sender.Receive(n.now, &a); !ok || n.sender.Phase() != Failed {
 		t.Errorf("a sender that is refused by %v is in phase %d", a.Flags, n.sender.Phase())
 	}
@@ -155,9 +155,9 @@ func TestGivesUp(t *testing.T) {
 		}
 		return []units.Time{units.Millisecond}
 	}
-	n.start(&c, &fixed{window: 10 * c.Full(), least: c.Full()}, cc.Traits{}, 1<<20)
+	n.start(&c, &fixed{window: 10 * c.FullPayload(), minWindow: c.FullPayload()}, cc.Traits{}, 1<<20)
 	n.run(1000 * units.Second)
-	if n.sender.Phase() != Failed || n.sender.Counters().Timeouts != 3 || n.sender.Timer() != units.Never {
+	if n.sender.Phase() != Failed || n.sender.Counters().Timeouts != 3 || n.sender.NextTimer() != units.Never {
 		t.Errorf("phase %d after %d timeouts", n.sender.Phase(), n.sender.Counters().Timeouts)
 	}
 }

@@ -47,8 +47,8 @@ func play(t *testing.T, d *datadriven.TestData) string {
 	delay := cctest.Arg(t, d, "delay", 5*units.Millisecond, units.ParseTime)
 	drop, dropAck, mark, twice := numbers(t, d, "drop"), numbers(t, d, "dropack"), numbers(t, d, "mark"), numbers(t, d, "twice")
 	late := numbers(t, d, "late")
-	control := &fixed{window: c.Full() * units.Bytes(cctest.Arg(t, d, "cwnd", 10, strconv.Atoi)), least: c.Full()}
-	control.burst = c.Full() * units.Bytes(cctest.Arg(t, d, "burst", 0, strconv.Atoi))
+	control := &fixed{window: c.FullPayload() * units.Bytes(cctest.Arg(t, d, "cwnd", 10, strconv.Atoi)), minWindow: c.FullPayload()}
+	control.burst = c.FullPayload() * units.Bytes(cctest.Arg(t, d, "burst", 0, strconv.Atoi))
 	control.rate = cctest.Arg(t, d, "rate", 0, units.ParseRate)
 
 	var out strings.Builder
@@ -94,7 +94,7 @@ func play(t *testing.T, d *datadriven.TestData) string {
 	n.run(1000 * units.Second)
 	k := n.sender.Counters()
 	fmt.Fprintf(&out, "\n%d segments, %d again, %d recoveries, %d timeouts, %d probes, %d spurious; window %d, RTO %.3fms",
-		k.Segments, k.Resent, k.Recoveries, k.Timeouts, k.Probes, k.Spurious, control.window/c.Full(), n.sender.RTO().Seconds()*1e3)
+		k.Segments, k.Resent, k.Recoveries, k.Timeouts, k.Probes, k.Spurious, control.window/c.FullPayload(), n.sender.RTO().Seconds()*1e3)
 	if n.sender.Failure() != "" {
 		out.WriteString("\n" + n.sender.Failure())
 	}

@@ -11,37 +11,37 @@ type undo struct {
 	again  int32       // retransmissions that the receiver has not reported as duplicates
 }
 
-// begin begins a recovery. flying is the number of segments still in flight that the
+// beginRecovery begins a recovery. flying is the number of segments still in flight that the
 // previous episode retransmitted: an answer to one of them says nothing about this recovery.
-func (u *undo) begin(acked units.Bytes, flying int32) {
-	if flying > 0 && u.any {
-		*u = undo{marker: true, from: acked, any: true, stamp: u.stamp, again: flying}
+func (u *undo) beginRecovery(acked units.Bytes, inFlight int32) {
+	if inFlight > 0 && u.any {
+		*u = undo{marker: true, from: acked, any: true, stamp: u.stamp, again: inFlight}
 		return
 	}
 	*u = undo{marker: true, from: acked}
 }
 
-// resent records a retransmission.
-func (u *undo) resent(stamp uint32) {
+// recordResend records a retransmission.
+func (u *undo) recordResend(stamp uint32) {
 	if !u.any {
 		u.any, u.stamp = true, stamp
 	}
 	u.again++
 }
 
-// double records n duplicate segments, up to offset to. Those from before the recovery do
+// recordDuplicates records n duplicate segments, up to offset to. Those from before the recovery do
 // not count.
-func (u *undo) double(n, to units.Bytes) {
+func (u *undo) recordDuplicates(n, to units.Bytes) {
 	if to > u.from {
 		u.again = max(0, u.again-int32(n))
 	}
 }
 
-// spurious reports whether the recovery was spurious. Either the receiver has got everything
+// isSpurious reports whether the recovery was spurious. Either the receiver has got everything
 // that was retransmitted twice (RFC 3708), which it may report after the recovery, or the
 // first acknowledgement that advanced echoes a timestamp from before the retransmission (RFC
 // 4015).
-func (u *undo) spurious(moved bool, echo uint32, double bool) bool {
+func (u *undo) isSpurious(moved bool, echo uint32, double bool) bool {
 	if !u.marker || !u.any {
 		return false
 	}

@@ -6,11 +6,11 @@ import "testing"
 // unless it answers a retransmission of the previous recovery.
 func TestUndo(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		flying int32 // retransmitted before, and in flight
-		echo   uint32
-		double int // duplicate segments
-		want   bool
+		name     string
+		inFlight int32 // retransmitted before, and in flight
+		echo     uint32
+		double   int // duplicate segments
+		want     bool
 	}{
 		{"the first copy came", 0, 8, 0, true},
 		{"the second copy came", 0, 9, 0, false},
@@ -21,16 +21,16 @@ func TestUndo(t *testing.T) {
 		{"all came twice, and those of before", 2, 9, 3, true},
 	} {
 		var u undo
-		u.begin(1000, 0)
-		u.resent(5)
-		u.resent(6)
-		u.begin(2000, c.flying)
-		u.resent(9)
+		u.beginRecovery(1000, 0)
+		u.recordResend(5)
+		u.recordResend(6)
+		u.beginRecovery(2000, c.inFlight)
+		u.recordResend(9)
 		for range c.double {
-			u.double(1, 2000)
-			u.double(1, 3000)
+			u.recordDuplicates(1, 2000)
+			u.recordDuplicates(1, 3000)
 		}
-		if got := u.spurious(true, c.echo, c.double > 0); got != c.want {
+		if got := u.isSpurious(true, c.echo, c.double > 0); got != c.want {
 			t.Errorf("%s: spurious is %v", c.name, got)
 		}
 	}

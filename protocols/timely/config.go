@@ -55,49 +55,49 @@ type Config struct {
 	RTTRef  units.Time `yaml:"rtt_ref,omitempty" json:"rtt_ref" jsonschema_description:"RTT that patched TIMELY steers towards; 0 means t_low"`
 }
 
-// ref returns RTT_ref of Algorithm 2.
-func (c *Config) ref() float64 {
+// refRTT returns RTT_ref of Algorithm 2.
+func (c *Config) refRTT() float64 {
 	if c.RTTRef > 0 {
 		return float64(c.RTTRef)
 	}
 	return float64(c.TLow)
 }
 
-// most bounds the counts of completion events.
-const most = 1000
+// maxCount bounds the counts of completion events.
+const maxCount = 1000
 
 // Validate checks c for a port at line rate line. The error joins a registry.RangeError
 // for each invalid parameter, and another error for a line without a rate.
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("TIMELY needs the rate of the port's link: it is the maximum rate of a flow; give the link a rate"))
+		check.AddError(errors.New("TIMELY needs the rate of the port's link: it is the maximum rate of a flow; give the link a rate"))
 	}
-	check.Share("alpha", c.Alpha, 0, 1)
-	check.Share("beta", c.Beta, 0, 1)
-	check.Rate("delta", c.Delta, 0, "10Mbps")
-	check.Time("t_low", c.TLow, 0)
-	check.Time("t_high", c.THigh, c.TLow)
-	check.Time("min_rtt", c.MinRTT, 0)
-	check.Number("hai_after", c.HAIAfter, 1, most)
-	check.Number("hai_times", c.HAITimes, 1, most)
+	check.CheckShare("alpha", c.Alpha, 0, 1)
+	check.CheckShare("beta", c.Beta, 0, 1)
+	check.CheckRate("delta", c.Delta, 0, "10Mbps")
+	check.CheckTime("t_low", c.TLow, 0)
+	check.CheckTime("t_high", c.THigh, c.TLow)
+	check.CheckTime("min_rtt", c.MinRTT, 0)
+	check.CheckNumber("hai_after", c.HAIAfter, 1, maxCount)
+	check.CheckNumber("hai_times", c.HAITimes, 1, maxCount)
 	if c.Seg < 0 {
-		check.Bad("seg", c.Seg, "an amount such as 64KB, or 0 for one update per round trip")
+		check.AddRange("seg", c.Seg, "an amount such as 64KB, or 0 for one update per round trip")
 	}
 	if c.Burst < 0 {
-		check.Bad("burst", c.Burst, "an amount such as 64KB, or 0 to pace every packet")
+		check.AddRange("burst", c.Burst, "an amount such as 64KB, or 0 to pace every packet")
 	}
-	check.Share("max_decrease", c.MaxDecrease, 0, 1)
-	check.Rate("min_rate", c.MinRate, line, "10Mbps")
+	check.CheckShare("max_decrease", c.MaxDecrease, 0, 1)
+	check.CheckRate("min_rate", c.MinRate, line, "10Mbps")
 	if r := c.InitialRate; r < 0 || r > 0 && r < c.MinRate {
-		check.Bad("initial_rate", r, "at least min_rate (%v), or unlimited for the line rate", c.MinRate)
+		check.AddRange("initial_rate", r, "at least min_rate (%v), or unlimited for the line rate", c.MinRate)
 	}
-	check.Time("rtt_ref", c.RTTRef, 0)
+	check.CheckTime("rtt_ref", c.RTTRef, 0)
 	switch {
 	case c.RTTRef > 0 && !c.Patched:
-		check.Bad("rtt_ref", c.RTTRef, "it with patched: true only")
+		check.AddRange("rtt_ref", c.RTTRef, "it with patched: true only")
 	case c.Patched && c.RTTRef == 0 && c.TLow == 0:
-		check.Bad("rtt_ref", c.RTTRef, "a time above 0, because its default, t_low, is 0")
+		check.AddRange("rtt_ref", c.RTTRef, "a time above 0, because its default, t_low, is 0")
 	}
 	return check.Err()
 }

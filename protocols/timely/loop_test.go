@@ -58,7 +58,7 @@ func (b *bottleneck) run(end units.Time) {
 			f.acks = f.acks[1:]
 			f.acked += b.packet
 			f.rtts, f.n = f.rtts+float64(a.rtt), f.n+1
-			f.rate.Acked(at, &cc.Ack{Acked: f.acked, Sent: f.sent, Newly: b.packet, Packets: 1, RTT: a.rtt})
+			f.rate.OnAck(at, &cc.Ack{Acked: f.acked, Sent: f.sent, Newly: b.packet, Packets: 1, RTT: a.rtt})
 		default:
 			b.send(f, at)
 		}
@@ -93,7 +93,7 @@ func two(c Config, first, second units.Rate, late, from, until units.Time) (shar
 	var sum float64
 	var n int
 	for i, f := range b.flows {
-		shares[i] = float64(f.sent) / float64(b.line.Per(until-from))
+		shares[i] = float64(f.sent) / float64(b.line.BytesIn(until-from))
 		sum, n = sum+f.rtts, n+f.n
 	}
 	return shares, units.Time(sum / float64(n))

@@ -23,14 +23,14 @@ func init() {
 	})
 }
 
-// Gauges implements cc.Control.
-func (t *Timely) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (t *Timely) AppendGauges(_ units.Time, values []float64) []float64 {
 	minRTT := gauge.None
 	if t.minRTT > 0 {
-		minRTT = gauge.Span(units.Time(t.minRTT))
+		minRTT = gauge.TimeValue(units.Time(t.minRTT))
 	}
 	if t.prevRTT == 0 {
 		return append(values, gauge.None, gauge.None, minRTT, gauge.None)
 	}
-	return append(values, gauge.Span(units.Time(t.prevRTT)), t.gradient(), minRTT, float64(t.falling))
+	return append(values, gauge.TimeValue(units.Time(t.prevRTT)), t.rttGradient(), minRTT, float64(t.falling))
 }

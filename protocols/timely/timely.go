@@ -48,37 +48,37 @@ func New(c *Config, f cc.Flow) *Timely {
 	if c.MinRTT == 0 {
 		t.minRTT, t.learning = float64(f.Path.RTT), f.Path.RTT == 0
 	}
-	t.bound()
+	t.boundRate()
 	return t
 }
 
 // Rate returns the current rate.
 func (t *Timely) Rate() units.Rate { return units.Rate(t.rate) }
 
-// Line bounds the rate by the new line rate. The rate does not rise with it at once,
+// SetLineRate bounds the rate by the new line rate. The rate does not rise with it at once,
 // because TIMELY does not use the line rate.
-func (t *Timely) Line(_ units.Time, line units.Rate) {
+func (t *Timely) SetLineRate(_ units.Time, line units.Rate) {
 	t.line = line
-	t.bound()
+	t.boundRate()
 }
 
-func (t *Timely) bound() {
+func (t *Timely) boundRate() {
 	t.rate = min(max(t.rate, float64(t.config.MinRate)), float64(t.line))
 }
 
-// Acked updates the rate if the acknowledgement completes a segment.
-func (t *Timely) Acked(now units.Time, a *cc.Ack) {
+// OnAck updates the rate if the acknowledgement completes a segment.
+func (t *Timely) OnAck(now units.Time, a *cc.Ack) {
 	if t.learning && a.RTT > 0 && (t.minRTT == 0 || float64(a.RTT) < t.minRTT) {
 		t.minRTT = float64(a.RTT)
 	}
-	if t.completes(a) && a.RTT > 0 {
-		t.update(now, float64(a.RTT))
+	if t.completesSegment(a) && a.RTT > 0 {
+		t.updateRate(now, float64(a.RTT))
 	}
 }
 
-// completes reports whether an acknowledgement is a completion event: for a segment,
+// completesSegment reports whether an acknowledgement is a completion event: for a segment,
 // or with seg 0 for the first packet sent after the last update.
-func (t *Timely) completes(a *cc.Ack) bool {
+func (t *Timely) completesSegment(a *cc.Ack) bool {
 	seg := t.config.Seg
 	if seg == 0 {
 		if a.Acked <= t.mark {
@@ -94,9 +94,9 @@ func (t *Timely) completes(a *cc.Ack) bool {
 	return true
 }
 
-// update implements Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et
+// updateRate implements Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et
 // al. It uses their names.
-func (t *Timely) update(now units.Time, newRTT float64) {
+func (t *Timely) updateRate(now units.Time, newRTT float64) {
 	c := t.config
 	if t.prevRTT == 0 {
 		t.prevRTT = newRTT
@@ -105,14 +105,14 @@ func (t *Timely) update(now units.Time, newRTT float64) {
 	t.prevRTT = newRTT
 	alpha, beta := float64(c.Alpha), float64(c.Beta)
 	t.rttDiff = float64((1-alpha)*t.rttDiff) + float64(alpha*newRTTDiff)
-	gradient := t.gradient()
+	gradient := t.rttGradient()
 	if gradient <= 0 {
 		t.falling++
 	} else {
 		t.falling = 0
 	}
 
-	scale := t.scale(now)
+	scale := t.updateScale(now)
 	t.updated = now
 	tLow, tHigh, delta := float64(c.TLow), float64(c.THigh), float64(scale*float64(c.Delta))
 	beta = float64(scale * beta)
@@ -123,7 +123,7 @@ func (t *Timely) update(now units.Time, newRTT float64) {
 	case newRTT > tHigh:
 		rate *= 1 - float64(beta*(1-tHigh/newRTT))
 	case c.Patched:
-		weight, ref := weight(gradient), c.ref()
+		weight, ref := gradientWeight(gradient), c.refRTT()
 		failure := (newRTT - ref) / ref
 		rate = float64(delta*(1-weight)) + float64(rate*(1-float64(beta*weight*failure)))
 	case gradient <= 0:
@@ -136,29 +136,29 @@ func (t *Timely) update(now units.Time, newRTT float64) {
 		rate *= 1 - float64(beta*gradient)
 	}
 	t.rate = max(rate, float64(t.rate*(1-float64(c.MaxDecrease))))
-	t.bound()
+	t.boundRate()
 }
 
-// gradient returns the smoothed increase of the RTT from one round trip to the next,
+// rttGradient returns the smoothed increase of the RTT from one round trip to the next,
 // in units of minRTT.
-func (t *Timely) gradient() float64 {
+func (t *Timely) rttGradient() float64 {
 	if t.minRTT == 0 {
 		return 0
 	}
 	return t.rttDiff / t.minRTT
 }
 
-// scale returns the share of an update's effect for a completion event at now. With
+// updateScale returns the share of an update's effect for a completion event at now. With
 // scale_updates, events less than minRTT apart have proportionally less effect.
-func (t *Timely) scale(now units.Time) float64 {
+func (t *Timely) updateScale(now units.Time) float64 {
 	if !t.config.ScaleUpdates || t.updated == units.Never || t.minRTT == 0 {
 		return 1
 	}
 	return min(1, float64(now-t.updated)/t.minRTT)
 }
 
-// weight returns w(g) of Zhu et al. (§4.3): the share of the decrease in an update.
-func weight(gradient float64) float64 {
+// gradientWeight returns w(g) of Zhu et al. (§4.3): the share of the decrease in an update.
+func gradientWeight(gradient float64) float64 {
 	switch {
 	case gradient <= -0.25:
 		return 0

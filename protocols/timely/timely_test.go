@@ -14,7 +14,7 @@ import (
 // TestWeight checks w(g) of Zhu et al. at its corners and in between.
 func TestWeight(t *testing.T) {
 	for g, want := range map[float64]float64{-9: 0, -0.25: 0, -0.125: 0.25, 0: 0.5, 0.125: 0.75, 0.25: 1, 9: 1} {
-		if got := weight(g); got != want {
+		if got := gradientWeight(g); got != want {
 			t.Errorf("w(%v) is %v, want %v", g, got, want)
 		}
 	}
@@ -42,12 +42,12 @@ func TestRateStaysInBounds(t *testing.T) {
 			a.Sent = a.Acked + units.Bytes(rapid.Int64Range(0, 100_000).Draw(t, "flying"))
 			a.RTT = units.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(t, "rtt"))
 			before := float64(flow.Rate())
-			flow.Acked(now, &a)
+			flow.OnAck(now, &a)
 			r := flow.Rate()
 			if r < c.MinRate || r > line || float64(r) < before*(1-float64(c.MaxDecrease))-1 {
 				t.Fatalf("from %v to %v, within %v and %v", before, r, c.MinRate, line)
 			}
-			if n := len(flow.Gauges(now, nil)); n != 4 {
+			if n := len(flow.AppendGauges(now, nil)); n != 4 {
 				t.Fatalf("%d gauges", n)
 			}
 		}
@@ -57,7 +57,7 @@ func TestRateStaysInBounds(t *testing.T) {
 // TestConfigAsText: all presets are valid at all line rates, and survive YAML and
 // JSON.
 func TestConfigAsText(t *testing.T) {
-	cctest.Presets(t, "timely", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
+	cctest.CheckPresets(t, "timely", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestTraits: acknowledgements are requested at least once per segment at every
@@ -117,11 +117,11 @@ func newTraffic() *traffic {
 }
 
 func (f *traffic) packet() {
-	f.flow.Sent(f.at, 4200)
+	f.flow.OnPacketSent(f.at, 4200)
 	f.ack.Newly = 4096
 	f.ack.Acked += 4096
 	f.ack.Sent = f.ack.Acked
 	f.ack.RTT = 40*units.Microsecond + f.at%(30*units.Microsecond)
-	f.flow.Acked(f.at, &f.ack)
+	f.flow.OnAck(f.at, &f.ack)
 	f.at += f.flow.Rate().TimeOf(4200)
 }

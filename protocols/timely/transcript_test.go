@@ -16,7 +16,7 @@ import (
 
 // TestTranscripts plays acknowledgements.
 func TestTranscripts(t *testing.T) {
-	cctest.Transcripts(t, "timely", func(out *strings.Builder) cctest.Player { return &player{out: out} })
+	cctest.RunTranscripts(t, "timely", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
@@ -45,7 +45,7 @@ func (p *player) input(f []string) error {
 	}
 	if f[1] == "line" {
 		r, err := units.ParseRate(f[2])
-		p.flow.Line(now, r)
+		p.flow.SetLineRate(now, r)
 		p.show(now, strings.Join(f[1:], " "))
 		return err
 	}
@@ -65,13 +65,13 @@ func (p *player) input(f []string) error {
 		}
 		err = errors.Join(err, wrong)
 	}
-	p.flow.Acked(now, &a)
+	p.flow.OnAck(now, &a)
 	p.show(now, strings.Join(f[1:], " "))
 	return err
 }
 
 func (p *player) show(now units.Time, what string) {
-	g := p.flow.Gauges(now, nil)
+	g := p.flow.AppendGauges(now, nil)
 	fmt.Fprintf(p.out, "%6v %-24s rate %10.6f", now, what, float64(p.flow.Rate())/float64(units.Gbps))
 	if !math.IsNaN(g[1]) {
 		fmt.Fprintf(p.out, " gradient %+9.6f falling %.0f", g[1], g[3])

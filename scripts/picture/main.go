@@ -49,7 +49,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	info, err := netnslab.Find(args[0])
+	info, err := netnslab.FindLab(args[0])
 	if err != nil {
 		return err
 	}

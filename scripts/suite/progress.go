@@ -127,10 +127,10 @@ const (
 )
 
 // printEnd prints the last lines.
-func printEnd(w io.Writer, all []string, most int) {
-	if len(all) > most {
-		fmt.Fprintf(w, "... %d lines before\n", len(all)-most)
-		all = all[len(all)-most:]
+func printEnd(w io.Writer, all []string, maxPackages int) {
+	if len(all) > maxPackages {
+		fmt.Fprintf(w, "... %d lines before\n", len(all)-maxPackages)
+		all = all[len(all)-maxPackages:]
 	}
 	for _, l := range all {
 		fmt.Fprintln(w, cut(l, maxFailureWidth))

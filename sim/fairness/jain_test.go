@@ -35,9 +35,9 @@ func TestJainIsAShare(t *testing.T) {
 		for i, x := range shares {
 			scaled[i] = 8 * x
 		}
-		j, least := Jain(shares...), 1/float64(len(shares))
-		if j < least*(1-1e-12) || j > 1+1e-12 {
-			t.Fatalf("%v is outside %v to 1", j, least)
+		j, minIndex := Jain(shares...), 1/float64(len(shares))
+		if j < minIndex*(1-1e-12) || j > 1+1e-12 {
+			t.Fatalf("%v is outside %v to 1", j, minIndex)
 		}
 		if s := Jain(scaled...); math.Abs(s-j) > 1e-12 {
 			t.Fatalf("%v, in another unit %v", j, s)

@@ -76,19 +76,19 @@ func Read(gauges []Gauge, values []float64) []Value {
 	return out
 }
 
-// Yes returns 1 for true and 0 for false: a value of YesNo.
-func Yes(b bool) float64 {
+// BoolValue returns 1 for true and 0 for false: a value of YesNo.
+func BoolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// Rate returns a rate as a gauge's value, in b/s.
-func Rate(r units.Rate) float64 { return float64(r) }
+// RateValue returns a rate as a gauge's value, in b/s.
+func RateValue(r units.Rate) float64 { return float64(r) }
 
-// Size returns an amount of data as a gauge's value, in bytes.
-func Size(n units.Bytes) float64 { return float64(n) }
+// SizeValue returns an amount of data as a gauge's value, in bytes.
+func SizeValue(n units.Bytes) float64 { return float64(n) }
 
-// Span returns a time as a gauge's value, in seconds.
-func Span(t units.Time) float64 { return t.Seconds() }
+// TimeValue returns a time as a gauge's value, in seconds.
+func TimeValue(t units.Time) float64 { return t.Seconds() }

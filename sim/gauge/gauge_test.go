@@ -13,7 +13,7 @@ import (
 // omitted, and they survive JSON.
 func TestRead(t *testing.T) {
 	gauges := []Gauge{{Name: "limited", Unit: YesNo}, {Name: "alpha", Unit: Share, Brief: true}, {Name: "rate", Unit: BitsPerSecond}, {Name: "rtt", Unit: Seconds}, {Name: "window", Unit: Bytes}, {Name: "stage"}}
-	got := Read(gauges, []float64{Yes(true), None, Rate(units.Gbps), Span(2 * units.Microsecond), Size(units.KB), 3})
+	got := Read(gauges, []float64{BoolValue(true), None, RateValue(units.Gbps), TimeValue(2 * units.Microsecond), SizeValue(units.KB), 3})
 	want := []Value{
 		{"limited", YesNo, 1, false}, {"rate", BitsPerSecond, 1e9, false}, {"rtt", Seconds, 2e-6, false}, {"window", Bytes, 1000, false}, {"stage", Number, 3, false},
 	}

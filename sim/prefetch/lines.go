@@ -4,7 +4,7 @@ package prefetch
 
 import "unsafe"
 
-// lines prefetches the cache lines of n bytes starting at p; n is above 0.
+// prefetchLines prefetches the cache lines of n bytes starting at p; n is above 0.
 //
 //go:noescape
-func lines(p unsafe.Pointer, n uintptr)
+func prefetchLines(p unsafe.Pointer, n uintptr)

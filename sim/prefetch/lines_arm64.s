@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// func lines(p unsafe.Pointer, n uintptr)
-TEXT ·lines(SB), NOSPLIT, $0-16
+// func prefetchLines(p unsafe.Pointer, n uintptr)
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 	ADD  R0, R1

@@ -8,9 +8,11 @@ import "unsafe"
 // Line is how many bytes a processor fetches at once.
 const Line = 64
 
-// Bytes prefetches the n bytes from p on, which need not be readable; n is above 0.
-func Bytes(p unsafe.Pointer, n uintptr) { lines(p, n) }
+// PrefetchBytes prefetches the n bytes from p on, which need not be readable; n is above 0.
+func PrefetchBytes(p unsafe.Pointer, n uintptr) { prefetchLines(p, n) }
 
-// Head prefetches the first n bytes of the value that p points to, at most all of them.
+// PrefetchHead prefetches the first n bytes of the value that p points to, at most all of them.
 // p may be nil.
-func Head[T any](p *T, n uintptr) { lines(unsafe.Pointer(p), min(n, unsafe.Sizeof(*p))) }
+func PrefetchHead[T any](p *T, n uintptr) {
+	prefetchLines(unsafe.Pointer(p), min(n, unsafe.Sizeof(*p)))
+}

@@ -14,17 +14,17 @@ func TestPrefetch(t *testing.T) {
 		z int
 	}
 	v := &value{a: 1, z: 2}
-	Bytes(unsafe.Pointer(v), unsafe.Sizeof(*v))
-	Head(v, 1)
-	Head(v, 2*unsafe.Sizeof(*v))
-	Bytes(unsafe.Pointer(&v.z), 10*Line)
-	Head[value](nil, 1)
+	PrefetchBytes(unsafe.Pointer(v), unsafe.Sizeof(*v))
+	PrefetchHead(v, 1)
+	PrefetchHead(v, 2*unsafe.Sizeof(*v))
+	PrefetchBytes(unsafe.Pointer(&v.z), 10*Line)
+	PrefetchHead[value](nil, 1)
 	if v.a != 1 || v.z != 2 {
 		t.Errorf("%d and %d became %d and %d", 1, 2, v.a, v.z)
 	}
 	if allocs := testing.AllocsPerRun(10, func() {
 		var local value
-		Head(&local, Line)
+		PrefetchHead(&local, Line)
 	}); allocs != 0 {
 		t.Errorf("%v allocations: what is prefetched escapes", allocs)
 	}
@@ -44,7 +44,7 @@ func BenchmarkSum(b *testing.B) {
 				// The next address depends on what was read: without a prefetch the processor
 				// waits for each line.
 				if ahead > 0 {
-					Head(&pages[(at+ahead*7919)%len(pages)], 1)
+					PrefetchHead(&pages[(at+ahead*7919)%len(pages)], 1)
 				}
 				n := int(pages[at][0])
 				sum += n

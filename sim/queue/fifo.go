@@ -40,17 +40,17 @@ func (f *FIFO[T]) Push(v T) {
 	f.n++
 }
 
-// Extend adds an element at the end and returns it. It is zero or has the contents of an
+// PushReused adds an element at the end and returns it. It is zero or has the contents of an
 // element that DropFirst, DropLast or Clear removed, whose memory can so be used again.
-func (f *FIFO[T]) Extend() *T {
-	f.grow()
+func (f *FIFO[T]) PushReused() *T {
+	f.growRing()
 	f.n++
 	return f.Last()
 }
 
 // PushFirst adds an element before all others.
 func (f *FIFO[T]) PushFirst(v T) {
-	f.grow()
+	f.growRing()
 	f.head = (f.head - 1) & uint32(len(f.ring)-1)
 	f.n++
 	f.ring[f.head] = v
@@ -64,17 +64,17 @@ func (f *FIFO[T]) Pop() (v T) {
 	return v
 }
 
-// DropFirst removes the oldest element and leaves its contents to Extend. There must be one.
+// DropFirst removes the oldest element and leaves its contents to PushReused. There must be one.
 func (f *FIFO[T]) DropFirst() {
 	f.head = (f.head + 1) & uint32(len(f.ring)-1)
 	f.n--
 }
 
-// DropLast removes the n newest elements and leaves their contents to Extend. n is at most
+// DropLast removes the n newest elements and leaves their contents to PushReused. n is at most
 // Len.
 func (f *FIFO[T]) DropLast(n int) { f.n -= uint32(n) }
 
-// Clear removes all elements and leaves their contents to Extend.
+// Clear removes all elements and leaves their contents to PushReused.
 func (f *FIFO[T]) Clear() { f.head, f.n = 0, 0 }
 
 // DeleteFunc removes the elements for which del returns true and returns how many. The others
@@ -95,26 +95,26 @@ func (f *FIFO[T]) DeleteFunc(del func(v *T) bool) int {
 	return n - kept
 }
 
-// Shrink releases unused memory.
-func (f *FIFO[T]) Shrink() {
+// ReleaseMemory releases unused memory.
+func (f *FIFO[T]) ReleaseMemory() {
 	n := 0
 	for n < f.Len() {
 		n = max(minRing, 2*n)
 	}
 	if n < len(f.ring) {
-		f.resize(n)
+		f.resizeRing(n)
 	}
 }
 
-// grow makes room for one more element.
-func (f *FIFO[T]) grow() {
+// growRing makes room for one more element.
+func (f *FIFO[T]) growRing() {
 	if f.Len() == len(f.ring) {
-		f.resize(max(minRing, 2*f.Len()))
+		f.resizeRing(max(minRing, 2*f.Len()))
 	}
 }
 
-// resize moves the elements to a ring of n, a power of two or 0, that has room for them.
-func (f *FIFO[T]) resize(n int) {
+// resizeRing moves the elements to a ring of n, a power of two or 0, that has room for them.
+func (f *FIFO[T]) resizeRing(n int) {
 	ring := make([]T, n)
 	for i := range f.Len() {
 		ring[i] = *f.At(i)

@@ -34,7 +34,7 @@ func TestFIFOIsASlice(t *testing.T) {
 				}
 			},
 			"extend": func(*rapid.T) {
-				*f.Extend() = next()
+				*f.PushReused() = next()
 				want = append(want, number)
 			},
 			"push first": func(*rapid.T) {
@@ -68,7 +68,7 @@ func TestFIFOIsASlice(t *testing.T) {
 				}
 			},
 			"clear":  func(*rapid.T) { f.Clear(); want = nil },
-			"shrink": func(*rapid.T) { f.Shrink() },
+			"shrink": func(*rapid.T) { f.ReleaseMemory() },
 			"": func(t *rapid.T) {
 				if got := contents(&f); f.Len() != len(want) || !slices.Equal(got, want) {
 					t.Fatalf("%d elements %v, want %v", f.Len(), got, want)
@@ -88,11 +88,11 @@ func TestFIFOIsASlice(t *testing.T) {
 func TestExtendReusesMemory(t *testing.T) {
 	var f FIFO[[]byte]
 	for range 2 * minRing {
-		*f.Extend() = make([]byte, 100)
+		*f.PushReused() = make([]byte, 100)
 	}
 	if n := testing.AllocsPerRun(1000, func() {
 		f.DropFirst()
-		if b := f.Extend(); cap(*b) != 100 {
+		if b := f.PushReused(); cap(*b) != 100 {
 			t.Fatalf("an element of %d bytes, want the former one of 100", cap(*b))
 		}
 	}); n != 0 {
@@ -100,18 +100,18 @@ func TestExtendReusesMemory(t *testing.T) {
 	}
 }
 
-// TestShrinkReleases: a FIFO that has become empty holds no memory after Shrink.
+// TestShrinkReleases: a FIFO that has become empty holds no memory after ReleaseMemory.
 func TestShrinkReleases(t *testing.T) {
 	var f FIFO[int]
 	for i := range 100 {
 		f.Push(i)
 	}
 	f.DropLast(95)
-	if f.Shrink(); f.Cap() != 8 {
+	if f.ReleaseMemory(); f.Cap() != 8 {
 		t.Errorf("a ring of %d for 5 elements, want 8", f.Cap())
 	}
 	f.Clear()
-	if f.Shrink(); f.Cap() != 0 {
+	if f.ReleaseMemory(); f.Cap() != 0 {
 		t.Errorf("a ring of %d for none", f.Cap())
 	}
 }

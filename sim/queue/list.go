@@ -9,8 +9,8 @@ type Link[T any] struct {
 	owner         *T
 }
 
-// In reports whether the element is in a list by this link.
-func (k *Link[T]) In() bool { return k.after != nil }
+// IsLinked reports whether the element is in a list by this link.
+func (k *Link[T]) IsLinked() bool { return k.after != nil }
 
 // List is an ordered list of elements that have a Link for it. Adding and removing take
 // constant time and no memory. The zero List is empty.
@@ -65,7 +65,7 @@ func (l *List[T]) Push(k *Link[T], owner *T) {
 
 // Remove removes the element with link k, which is in this list or in none.
 func (l *List[T]) Remove(k *Link[T]) {
-	if !k.In() {
+	if !k.IsLinked() {
 		return
 	}
 	l.n--

@@ -29,7 +29,7 @@ func TestListIsASlice(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				i, e := drawn(t)
-				if e.links[i].In() {
+				if e.links[i].IsLinked() {
 					t.Skip("it is in the list")
 				}
 				lists[i].Push(&e.links[i], e)
@@ -68,8 +68,8 @@ func TestListIsASlice(t *testing.T) {
 						t.Fatalf("list %d of %d: %v, want %v", i, l.Len(), got, want[i])
 					}
 					for j := range all {
-						if e := &all[j]; e.links[i].In() != slices.Contains(got, e) {
-							t.Fatalf("element %d in list %d: %v", j, i, e.links[i].In())
+						if e := &all[j]; e.links[i].IsLinked() != slices.Contains(got, e) {
+							t.Fatalf("element %d in list %d: %v", j, i, e.links[i].IsLinked())
 						}
 					}
 				}

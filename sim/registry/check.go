@@ -36,33 +36,33 @@ const maxTime = units.Hour
 // ready for use.
 type Check struct{ errs []error }
 
-// Bad records a parameter that is out of range, and what would be valid.
-func (c *Check) Bad(key string, value any, fix string, args ...any) {
+// AddRange records a parameter that is out of range, and what would be valid.
+func (c *Check) AddRange(key string, value any, fix string, args ...any) {
 	c.errs = append(c.errs, &RangeError{key, value, fmt.Sprintf(fix, args...)})
 }
 
-// Unfit records a parameter whose value is not valid here, the reason, and the fix.
-func (c *Check) Unfit(key, why, fix string) { c.errs = append(c.errs, &UnfitError{key, why, fix}) }
+// AddUnfit records a parameter whose value is not valid here, the reason, and the fix.
+func (c *Check) AddUnfit(key, why, fix string) { c.errs = append(c.errs, &UnfitError{key, why, fix}) }
 
-// Fail records an error that does not concern a single parameter.
-func (c *Check) Fail(err error) { c.errs = append(c.errs, err) }
+// AddError records an error that does not concern a single parameter.
+func (c *Check) AddError(err error) { c.errs = append(c.errs, err) }
 
-// Number checks that a number is in low..high.
-func (c *Check) Number(key string, v, low, high int) {
+// CheckNumber checks that a number is in low..high.
+func (c *Check) CheckNumber(key string, v, low, high int) {
 	if v < low || v > high {
-		c.Bad(key, v, "a number from %d to %d", low, high)
+		c.AddRange(key, v, "a number from %d to %d", low, high)
 	}
 }
 
-// Share checks that a share is in low..high; NaN is outside.
-func (c *Check) Share(key string, v, low, high units.Fraction) {
+// CheckShare checks that a share is in low..high; NaN is outside.
+func (c *Check) CheckShare(key string, v, low, high units.Fraction) {
 	if !(v >= low && v <= high) {
-		c.Bad(key, v, "a share from %v to %v", low, high)
+		c.AddRange(key, v, "a share from %v to %v", low, high)
 	}
 }
 
-// Time checks that a time is in low..1 h. A low of one picosecond means "above 0".
-func (c *Check) Time(key string, v, low units.Time) {
+// CheckTime checks that a time is in low..1 h. A low of one picosecond means "above 0".
+func (c *Check) CheckTime(key string, v, low units.Time) {
 	if v >= low && v <= maxTime {
 		return
 	}
@@ -73,16 +73,16 @@ func (c *Check) Time(key string, v, low units.Time) {
 	case units.Picosecond:
 		from = "above 0, up"
 	}
-	c.Bad(key, v, "a time %s to %v, such as 50us", from, maxTime)
+	c.AddRange(key, v, "a time %s to %v, such as 50us", from, maxTime)
 }
 
-// Rate checks that a rate is above 0 and, if line is known, at most line.
-func (c *Check) Rate(key string, v, line units.Rate, example string) {
+// CheckRate checks that a rate is above 0 and, if line is known, at most line.
+func (c *Check) CheckRate(key string, v, line units.Rate, example string) {
 	switch {
 	case v <= 0:
-		c.Bad(key, int64(v), "a rate above 0, such as %s", example)
+		c.AddRange(key, int64(v), "a rate above 0, such as %s", example)
 	case line > 0 && v > line:
-		c.Bad(key, v, "a rate up to the link's, %v", line)
+		c.AddRange(key, v, "a rate up to the link's, %v", line)
 	}
 }
 

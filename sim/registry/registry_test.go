@@ -35,20 +35,20 @@ func TestRegistry(t *testing.T) {
 // TestCheck: each parameter out of range is named once, with what would be valid.
 func TestCheck(t *testing.T) {
 	var c Check
-	c.Number("n", 3, 0, 3)
-	c.Share("s", 1, 0, 1)
-	c.Time("t", units.Hour, 0)
-	c.Rate("r", units.Gbps, units.Gbps, "1Gbps")
+	c.CheckNumber("n", 3, 0, 3)
+	c.CheckShare("s", 1, 0, 1)
+	c.CheckTime("t", units.Hour, 0)
+	c.CheckRate("r", units.Gbps, units.Gbps, "1Gbps")
 	if err := c.Err(); err != nil {
 		t.Errorf("nothing is wrong: %v", err)
 	}
-	c.Number("n", 4, 0, 3)
-	c.Share("s", units.Fraction(math.NaN()), 0, 1)
-	c.Time("t", 0, units.Picosecond)
-	c.Time("u", 0, units.Microsecond)
-	c.Rate("r", 2*units.Gbps, units.Gbps, "1Gbps")
-	c.Rate("q", 0, 0, "1Gbps")
-	c.Fail(errors.New("the port has no rate"))
+	c.CheckNumber("n", 4, 0, 3)
+	c.CheckShare("s", units.Fraction(math.NaN()), 0, 1)
+	c.CheckTime("t", 0, units.Picosecond)
+	c.CheckTime("u", 0, units.Microsecond)
+	c.CheckRate("r", 2*units.Gbps, units.Gbps, "1Gbps")
+	c.CheckRate("q", 0, 0, "1Gbps")
+	c.AddError(errors.New("the port has no rate"))
 	var keys []string
 	for _, err := range c.Err().(interface{ Unwrap() []error }).Unwrap() {
 		var bad *RangeError

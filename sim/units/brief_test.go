@@ -19,16 +19,16 @@ func TestBrief(t *testing.T) {
 		{0, "0B"}, {1, "1B"}, {999, "999B"}, {999.4, "999B"}, {999.6, "1KB"}, {1234, "1.23KB"}, {999_499, "999KB"}, {999_950, "1MB"},
 		{1e12, "1000GB"}, {123456e9, "123000GB"}, {6.14e-6, "<0.01B"}, {0.0099999, "0.01B"}, {0.123456, "0.123B"}, {-1500, "-1.5KB"}, {-6e-6, "-<0.01B"},
 	} {
-		if got := Brief(c.v, 3, someUnits); got != c.want {
+		if got := FormatBrief(c.v, 3, someUnits); got != c.want {
 			t.Errorf("%v prints %s, want %s", c.v, got, c.want)
 		}
 	}
 	for v, want := range map[float64]string{0.00001: "0.00001", 1234567: "1230000", 100: "100", math.Copysign(0, -1): "0"} {
-		if got := Digits(v, 3); got != want {
+		if got := FormatDigits(v, 3); got != want {
 			t.Errorf("%v prints %s, want %s", v, got, want)
 		}
 	}
-	if got := Percent(1.234e-7, 3); got != "0.0000123%" {
+	if got := FormatPercent(1.234e-7, 3); got != "0.0000123%" {
 		t.Errorf("a small share prints %s", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestBriefIsNear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "digits")
 		v := math.Pow(10, rapid.Float64Range(-9, 15).Draw(t, "log10"))
-		text := Brief(v, n, someUnits)
+		text := FormatBrief(v, n, someUnits)
 		if text == "<0.01B" {
 			if v >= 0.01 {
 				t.Fatalf("%v prints %s", v, text)

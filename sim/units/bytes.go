@@ -30,22 +30,22 @@ var (
 func ParseBytes(s string) (Bytes, error) {
 	num, unit, err := splitNumber(s)
 	if err != nil {
-		return 0, fmt.Errorf("%w: an amount of data is a number and a unit, such as 64KB (units: %s, KiB, MiB, GiB)", err, names(byteUnits))
+		return 0, fmt.Errorf("%w: an amount of data is a number and a unit, such as 64KB (units: %s, KiB, MiB, GiB)", err, unitNames(byteUnits))
 	}
-	per, ok := lookup(unit, byteUnits, false)
+	per, ok := lookupUnit(unit, byteUnits, false)
 	if !ok {
-		per, ok = lookup(unit, byteAliases, false)
+		per, ok = lookupUnit(unit, byteAliases, false)
 	}
 	if !ok {
-		if v, err := scale(num, 1); err == nil && v == 0 && unit == "" {
+		if v, err := scaleDecimal(num, 1); err == nil && v == 0 && unit == "" {
 			return 0, nil
 		}
 		if unit == "" {
-			return 0, fmt.Errorf("%q has no unit: write for example %sB or %sKB (units: %s, KiB, MiB, GiB)", s, num, num, names(byteUnits))
+			return 0, fmt.Errorf("%q has no unit: write for example %sB or %sKB (units: %s, KiB, MiB, GiB)", s, num, num, unitNames(byteUnits))
 		}
-		return 0, fmt.Errorf("%q is not a unit of data (units: %s, KiB, MiB, GiB)", unit, names(byteUnits))
+		return 0, fmt.Errorf("%q is not a unit of data (units: %s, KiB, MiB, GiB)", unit, unitNames(byteUnits))
 	}
-	v, err := scale(num, per)
+	v, err := scaleDecimal(num, per)
 	if err == nil && v < 0 {
 		return 0, fmt.Errorf("%q is negative", s)
 	}
@@ -61,11 +61,11 @@ func (b Bytes) String() string {
 		}
 		return strconv.FormatInt(int64(b/MiB), 10) + "MiB"
 	}
-	return format(int64(b), byteUnits)
+	return formatUnit(int64(b), byteUnits)
 }
 
 // MarshalText and UnmarshalText carry b through JSON and YAML.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // UnmarshalText calls ParseBytes.
-func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(unquote(t)); return }
+func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(stripQuotes(t)); return }

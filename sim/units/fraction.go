@@ -39,11 +39,14 @@ func (f Fraction) String() string {
 	if f > 0 && f < plainShare {
 		return strconv.FormatFloat(float64(f)*100, 'g', 12, 64) + "%"
 	}
-	return Percent(float64(f), 12)
+	return FormatPercent(float64(f), 12)
 }
 
 // MarshalText and UnmarshalText carry f through JSON and YAML.
 func (f Fraction) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // UnmarshalText calls ParseFraction.
-func (f *Fraction) UnmarshalText(b []byte) (err error) { *f, err = ParseFraction(unquote(b)); return }
+func (f *Fraction) UnmarshalText(b []byte) (err error) {
+	*f, err = ParseFraction(stripQuotes(b))
+	return
+}

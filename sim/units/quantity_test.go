@@ -33,7 +33,7 @@ func TestPer(t *testing.T) {
 		t    Time
 		want Bytes
 	}{{10 * Gbps, Microsecond, 1250}, {1 * Gbps, 8 * Nanosecond, 1}, {1 * Gbps, 7 * Nanosecond, 0}, {0, Second, 0}} {
-		if got := c.r.Per(c.t); got != c.want {
+		if got := c.r.BytesIn(c.t); got != c.want {
 			t.Errorf("%v carries %d bytes in %v, want %d", c.r, got, c.t, c.want)
 		}
 	}

@@ -35,19 +35,19 @@ func ParseRate(s string) (Rate, error) {
 	}
 	num, unit, err := splitNumber(s)
 	if err != nil {
-		return 0, fmt.Errorf("%w: a rate is a number and a unit, such as 10Gbps (units: %s), or unlimited", err, names(rateUnits))
+		return 0, fmt.Errorf("%w: a rate is a number and a unit, such as 10Gbps (units: %s), or unlimited", err, unitNames(rateUnits))
 	}
-	per, ok := lookup(unit, rateUnits, true)
+	per, ok := lookupUnit(unit, rateUnits, true)
 	if !ok {
-		per, ok = lookup(unit, rateAliases, true)
+		per, ok = lookupUnit(unit, rateAliases, true)
 	}
 	if !ok {
 		if unit == "" {
-			return 0, fmt.Errorf("%q has no unit: write for example %sGbps (units: %s), or unlimited", s, num, names(rateUnits))
+			return 0, fmt.Errorf("%q has no unit: write for example %sGbps (units: %s), or unlimited", s, num, unitNames(rateUnits))
 		}
-		return 0, fmt.Errorf("%q is not a unit of rate (units: %s)", unit, names(rateUnits))
+		return 0, fmt.Errorf("%q is not a unit of rate (units: %s)", unit, unitNames(rateUnits))
 	}
-	v, err := scale(num, per)
+	v, err := scaleDecimal(num, per)
 	if err == nil && v < 0 {
 		return 0, fmt.Errorf("%q is negative", s)
 	}
@@ -77,19 +77,19 @@ func (r Rate) TimeOf(n Bytes) Time {
 	return Time(min(t, uint64(Never)-1) + 1)
 }
 
-// Per returns the bytes that r carries in t, rounded down.
-func (r Rate) Per(t Time) Bytes { return Bytes(float64(r) / 8 * t.Seconds()) }
+// BytesIn returns the bytes that r carries in t, rounded down.
+func (r Rate) BytesIn(t Time) Bytes { return Bytes(float64(r) / 8 * t.Seconds()) }
 
 // String formats r in the largest unit that is exact, "unlimited" for 0.
 func (r Rate) String() string {
 	if r == 0 {
 		return "unlimited"
 	}
-	return format(int64(r), rateUnits)
+	return formatUnit(int64(r), rateUnits)
 }
 
 // MarshalText and UnmarshalText carry r through JSON and YAML.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText calls ParseRate.
-func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(unquote(b)); return }
+func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(stripQuotes(b)); return }

@@ -34,22 +34,22 @@ var timeUnits = []unitOf{
 func ParseTime(s string) (Time, error) {
 	num, unit, err := splitNumber(s)
 	if err != nil {
-		return 0, fmt.Errorf("%w: a time is a number and a unit, such as 50us (units: %s)", err, names(timeUnits))
+		return 0, fmt.Errorf("%w: a time is a number and a unit, such as 50us (units: %s)", err, unitNames(timeUnits))
 	}
 	if unit == "µs" || unit == "μs" {
 		unit = "us"
 	}
-	per, ok := lookup(unit, timeUnits, false)
+	per, ok := lookupUnit(unit, timeUnits, false)
 	if !ok {
-		if v, err := scale(num, 1); err == nil && v == 0 && unit == "" {
+		if v, err := scaleDecimal(num, 1); err == nil && v == 0 && unit == "" {
 			return 0, nil
 		}
 		if unit == "" {
-			return 0, fmt.Errorf("%q has no unit: write for example %sus (units: %s)", s, num, names(timeUnits))
+			return 0, fmt.Errorf("%q has no unit: write for example %sus (units: %s)", s, num, unitNames(timeUnits))
 		}
-		return 0, fmt.Errorf("%q is not a unit of time (units: %s)", unit, names(timeUnits))
+		return 0, fmt.Errorf("%q is not a unit of time (units: %s)", unit, unitNames(timeUnits))
 	}
-	v, err := scale(num, per)
+	v, err := scaleDecimal(num, per)
 	return Time(v), err
 }
 
@@ -73,11 +73,11 @@ func (t Time) String() string {
 	case 0:
 		return "0s" // not 0ps: for zero, everybody expects the base unit
 	}
-	return format(int64(t), timeUnits[2:])
+	return formatUnit(int64(t), timeUnits[2:])
 }
 
 // MarshalText and UnmarshalText carry t through JSON and YAML.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // UnmarshalText calls ParseTime.
-func (t *Time) UnmarshalText(b []byte) (err error) { *t, err = ParseTime(unquote(b)); return }
+func (t *Time) UnmarshalText(b []byte) (err error) { *t, err = ParseTime(stripQuotes(b)); return }

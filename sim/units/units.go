@@ -3,7 +3,7 @@
 // in lab files ("10Gbps", "50us", "1MB", "0.1%") and reads the same form from YAML
 // and JSON.
 //
-// Arithmetic is exact, in integers, except for Fraction, Rate.Per and what converts to float64.
+// Arithmetic is exact, in integers, except for Fraction, Rate.BytesIn and what converts to float64.
 package units
 
 import (
@@ -26,9 +26,9 @@ func splitNumber(s string) (num, unit string, err error) {
 	return s[:i], strings.TrimSpace(s[i:]), nil
 }
 
-// scale multiplies the decimal number num by per, rounding to the nearest
+// scaleDecimal multiplies the decimal number num by per, rounding to the nearest
 // integer. It is exact for up to 18 significant digits.
-func scale(num string, per int64) (int64, error) {
+func scaleDecimal(num string, per int64) (int64, error) {
 	neg := strings.HasPrefix(num, "-")
 	num = strings.TrimLeft(num, "+-")
 	whole, frac, _ := strings.Cut(num, ".")
@@ -69,9 +69,9 @@ type unitOf struct {
 	per  int64
 }
 
-// format formats v in the largest unit of which it is a multiple at up to three
+// formatUnit formats v in the largest unit of which it is a multiple at up to three
 // decimals, so that the text parses back to v.
-func format(v int64, table []unitOf) string {
+func formatUnit(v int64, table []unitOf) string {
 	if v == 0 {
 		return "0" + table[len(table)-1].name
 	}
@@ -98,7 +98,7 @@ func format(v int64, table []unitOf) string {
 	return strconv.FormatInt(v/last.per, 10) + last.name
 }
 
-func lookup(unit string, table []unitOf, fold bool) (int64, bool) {
+func lookupUnit(unit string, table []unitOf, fold bool) (int64, bool) {
 	for _, u := range table {
 		if u.name == unit || fold && strings.EqualFold(u.name, unit) {
 			return u.per, true
@@ -107,7 +107,7 @@ func lookup(unit string, table []unitOf, fold bool) (int64, bool) {
 	return 0, false
 }
 
-func names(table []unitOf) string {
+func unitNames(table []unitOf) string {
 	s := make([]string, len(table))
 	for i, u := range table {
 		s[len(table)-1-i] = u.name
@@ -115,8 +115,8 @@ func names(table []unitOf) string {
 	return strings.Join(s, ", ")
 }
 
-// unquote strips JSON quotes, so that one parser serves YAML and JSON.
-func unquote(b []byte) string {
+// stripQuotes strips JSON quotes, so that one parser serves YAML and JSON.
+func stripQuotes(b []byte) string {
 	s := strings.TrimSpace(string(b))
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
 		s = s[1 : len(s)-1]

@@ -65,7 +65,7 @@ type places [class.Count]uint8
 // pool is the shared part of the memory in one view.
 type pool struct{ size, used units.Bytes }
 
-func (p *pool) free() units.Bytes { return p.size - p.used }
+func (p *pool) freeBytes() units.Bytes { return p.size - p.used }
 
 // threshold limits the share of an account in a shared pool: to a static amount or
 // alpha times the free bytes. Without either there is no threshold.
@@ -74,8 +74,8 @@ type threshold struct {
 	alpha  float64
 }
 
-// at returns the threshold when the pool has free bytes left.
-func (t threshold) at(free units.Bytes) units.Bytes {
+// thresholdAt returns the threshold when the pool has free bytes left.
+func (t threshold) thresholdAt(free units.Bytes) units.Bytes {
 	limit := units.Bytes(math.MaxInt64)
 	if t.alpha > 0 {
 		limit = units.Bytes(t.alpha * float64(free))
@@ -88,15 +88,15 @@ func (t threshold) at(free units.Bytes) units.Bytes {
 
 // ingress is the account of packets that came in through one port in one class.
 type ingress struct {
-	used     units.Bytes // in the reserve and the shared pool
-	headroom units.Bytes // in the headroom
-	reserve  units.Bytes
-	limit    threshold // of the shared part: beyond it lossy classes drop and lossless ones pause
-	lossless bool
-	credited bool // Add and Remove report each packet; such an account is always pausing
-	pausing  bool
-	most     units.Bytes // size of the headroom
-	offset   units.Bytes // xon is this far below xoff
+	used        units.Bytes // in the reserve and the shared pool
+	headroom    units.Bytes // in the headroom
+	reserve     units.Bytes
+	limit       threshold // of the shared part: beyond it lossy classes drop and lossless ones pause
+	lossless    bool
+	credited    bool // Add and DischargePacket report each packet; such an account is always pausing
+	pausing     bool
+	maxHeadroom units.Bytes // size of the headroom
+	offset      units.Bytes // xon is this far below xoff
 
 	peak, headroomPeak units.Bytes
 	refused            uint64 // packets without room in the headroom
@@ -147,24 +147,24 @@ func New(c Config) *Buffer {
 	b.egress = make([]egress, len(c.Ports)*b.classes)
 	for i, p := range c.Ports {
 		for _, k := range p.Classes {
-			*b.queue(i, k.Priority) = egress{reserve: k.Reserve, limit: threshold{beyond(k.Limit, k.Reserve), k.Alpha}}
+			*b.egressOf(i, k.Priority) = egress{reserve: k.Reserve, limit: threshold{aboveReserve(k.Limit, k.Reserve), k.Alpha}}
 			b.out.size -= k.Reserve
-			a := b.account(uint16(i), k.Priority)
+			a := b.ingressOf(uint16(i), k.Priority)
 			a.reserve += k.Ingress.Reserve // global PAUSE has one account for all classes
 			a.limit = threshold{k.Ingress.Limit, k.Ingress.Alpha}
 			if k.PFC != nil {
-				a.guard(k.PFC, p.Headroom[k.Priority])
+				a.makeLossless(k.PFC, p.Headroom[k.Priority])
 			}
 			if k.Credits != nil {
 				a.lossless, a.credited, a.pausing = true, true, true
 			}
 		}
 		if c.Pause != nil {
-			b.account(uint16(i), 0).guard(c.Pause, p.Headroom[0])
+			b.ingressOf(uint16(i), 0).makeLossless(c.Pause, p.Headroom[0])
 		}
 	}
 	for i := range b.ingress {
-		b.in.size -= b.ingress[i].reserve + b.ingress[i].most
+		b.in.size -= b.ingress[i].reserve + b.ingress[i].maxHeadroom
 	}
 	return b
 }
@@ -184,74 +184,74 @@ func placesOf(ports []Port) (at places, n int) {
 	return at, max(n, 1)
 }
 
-// beyond returns the static threshold of the shared part of a queue that may be limit
+// aboveReserve returns the static threshold of the shared part of a queue that may be limit
 // bytes long including its reserve; 0 means none.
-func beyond(limit, reserve units.Bytes) units.Bytes {
+func aboveReserve(limit, reserve units.Bytes) units.Bytes {
 	if limit == 0 {
 		return 0
 	}
 	return max(limit-reserve, 1)
 }
 
-// guard makes an account lossless.
-func (a *ingress) guard(c *pfc.Config, headroom units.Bytes) {
-	a.lossless, a.limit, a.offset, a.most = true, threshold{c.Xoff, c.Alpha}, c.Offset, headroom
+// makeLossless makes an account lossless.
+func (a *ingress) makeLossless(c *pfc.Config, headroom units.Bytes) {
+	a.lossless, a.limit, a.offset, a.maxHeadroom = true, threshold{c.Xoff, c.Alpha}, c.Offset, headroom
 }
 
-// account returns the ingress account of a port and priority.
-func (b *Buffer) account(in uint16, prio uint8) *ingress {
+// ingressOf returns the ingress account of a port and priority.
+func (b *Buffer) ingressOf(in uint16, prio uint8) *ingress {
 	if in == Own {
 		return &b.ingress[len(b.ingress)-b.classes+int(b.place[prio])]
 	}
 	return &b.ingress[int(in)*b.inPorts+int(b.inPlace[prio])]
 }
 
-func (b *Buffer) queue(out int, prio uint8) *egress {
+func (b *Buffer) egressOf(out int, prio uint8) *egress {
 	return &b.egress[out*b.classes+int(b.place[prio])]
 }
 
-// shared returns the part of n bytes that exceeds a reserve.
-func shared(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }
+// sharedPart returns the part of n bytes that exceeds a reserve.
+func sharedPart(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }
 
-// Fits reports whether a packet of n bytes that came in through one port may wait to
+// CheckFit reports whether a packet of n bytes that came in through one port may wait to
 // leave through another: Fine, or the reason why not (QueueFull, BufferFull,
 // HeadroomFull).
-func (b *Buffer) Fits(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
-	q, a := b.queue(out, prio), b.account(in, prio)
-	if s := shared(q.used+n, q.reserve); s > 0 && (s > q.limit.at(b.out.free()) || !a.lossless && s-shared(q.used, q.reserve) > b.out.free()) {
+func (b *Buffer) CheckFit(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
+	q, a := b.egressOf(out, prio), b.ingressOf(in, prio)
+	if s := sharedPart(q.used+n, q.reserve); s > 0 && (s > q.limit.thresholdAt(b.out.freeBytes()) || !a.lossless && s-sharedPart(q.used, q.reserve) > b.out.freeBytes()) {
 		return packet.QueueFull
 	}
-	s := shared(a.used+n, a.reserve)
+	s := sharedPart(a.used+n, a.reserve)
 	switch {
 	case s == 0:
 		return packet.Fine
-	case s <= a.limit.at(b.in.free()) && s-shared(a.used, a.reserve) <= b.in.free():
+	case s <= a.limit.thresholdAt(b.in.freeBytes()) && s-sharedPart(a.used, a.reserve) <= b.in.freeBytes():
 		return packet.Fine
 	case !a.lossless:
 		return packet.BufferFull
-	case a.headroom+n <= a.most:
+	case a.headroom+n <= a.maxHeadroom:
 		return packet.Fine
 	}
 	return packet.HeadroomFull
 }
 
-// Add charges a packet that Fits. It reports whether the port must now ask for a pause
+// ChargePacket charges a packet that CheckFit. It reports whether the port must now ask for a pause
 // of the class. For a class with credits it returns true for each packet.
-func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Bytes) (xoff bool) {
+func (b *Buffer) ChargePacket(now units.Time, in uint16, out int, prio uint8, n units.Bytes) (xoff bool) {
 	b.held += n
-	q := b.queue(out, prio)
+	q := b.egressOf(out, prio)
 	if q.limit.alpha > 0 || q.limit.static > 0 {
-		q.highWatermark.recordUse(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
+		q.highWatermark.recordUse(now, sharedPart(q.used+n, q.reserve), q.limit.thresholdAt(b.out.freeBytes()))
 	}
-	b.out.used += shared(q.used+n, q.reserve) - shared(q.used, q.reserve)
+	b.out.used += sharedPart(q.used+n, q.reserve) - sharedPart(q.used, q.reserve)
 	q.used += n
 	q.peak = max(q.peak, q.used)
 
-	a := b.account(in, prio)
-	before, after := shared(a.used, a.reserve), shared(a.used+n, a.reserve)
-	limit := a.limit.at(b.in.free())
+	a := b.ingressOf(in, prio)
+	before, after := sharedPart(a.used, a.reserve), sharedPart(a.used+n, a.reserve)
+	limit := a.limit.thresholdAt(b.in.freeBytes())
 	a.highWatermark.recordUse(now, after, limit)
-	if after == 0 || after <= limit && after-before <= b.in.free() || !a.lossless {
+	if after == 0 || after <= limit && after-before <= b.in.freeBytes() || !a.lossless {
 		b.in.used += after - before
 		a.used += n
 		a.peak = max(a.peak, a.used)
@@ -262,7 +262,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	if !a.lossless {
 		return false
 	}
-	if !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.at(b.in.free())) {
+	if !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.thresholdAt(b.in.freeBytes())) {
 		a.pausing = true
 		return true
 	}
@@ -274,7 +274,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 // room pauses its senders too. Without anything that waits it does not, as nothing would end
 // the pause.
 func (b *Buffer) Refuse(in uint16, prio uint8, why packet.Fate) (xoff bool) {
-	a := b.account(in, prio)
+	a := b.ingressOf(in, prio)
 	if why != packet.HeadroomFull || a.credited {
 		return false
 	}
@@ -286,20 +286,20 @@ func (b *Buffer) Refuse(in uint16, prio uint8, why packet.Fate) (xoff bool) {
 	return true
 }
 
-// Remove discharges a packet that leaves the memory. It reports whether the port must
+// DischargePacket discharges a packet that leaves the memory. It reports whether the port must
 // end the pause of the class. For a class with credits it returns true for each packet.
-func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
+func (b *Buffer) DischargePacket(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
 	b.held -= n
-	q := b.queue(out, prio)
-	b.out.used -= shared(q.used, q.reserve) - shared(q.used-n, q.reserve)
+	q := b.egressOf(out, prio)
+	b.out.used -= sharedPart(q.used, q.reserve) - sharedPart(q.used-n, q.reserve)
 	q.used -= n
 
-	a := b.account(in, prio)
+	a := b.ingressOf(in, prio)
 	if h := min(n, a.headroom); h > 0 {
 		a.headroom -= h
 		n -= h
 	}
-	b.in.used -= shared(a.used, a.reserve) - shared(a.used-n, a.reserve)
+	b.in.used -= sharedPart(a.used, a.reserve) - sharedPart(a.used-n, a.reserve)
 	a.used -= n
 	if !a.pausing || a.headroom > 0 {
 		return false
@@ -307,8 +307,8 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	if a.credited {
 		return true
 	}
-	s := shared(a.used, a.reserve)
-	if s > 0 && s+a.offset > a.limit.at(b.in.free()) {
+	s := sharedPart(a.used, a.reserve)
+	if s > 0 && s+a.offset > a.limit.thresholdAt(b.in.freeBytes()) {
 		return false
 	}
 	a.pausing = false
@@ -318,14 +318,14 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 // SetQueue changes the static limit of a queue, which includes its reserve and is 0 without
 // one, and its dynamic one; alpha is 0 without one. What waits already stays.
 func (b *Buffer) SetQueue(out int, prio uint8, limit units.Bytes, alpha float64) {
-	q := b.queue(out, prio)
-	q.limit = threshold{beyond(limit, q.reserve), alpha}
+	q := b.egressOf(out, prio)
+	q.limit = threshold{aboveReserve(limit, q.reserve), alpha}
 }
 
 // Pause returns when a lossless account asks for a pause: at a static threshold, or at alpha
 // times the free bytes; it ends offset below. Both are 0 for other accounts.
 func (b *Buffer) Pause(in uint16, prio uint8) (xoff units.Bytes, alpha float64, offset units.Bytes) {
-	a := b.account(in, prio)
+	a := b.ingressOf(in, prio)
 	if !a.lossless || a.credited {
 		return 0, 0, 0
 	}
@@ -335,23 +335,23 @@ func (b *Buffer) Pause(in uint16, prio uint8) (xoff units.Bytes, alpha float64, 
 // SetPause changes what Pause returns. A pause begins or ends with the next packet that joins
 // or leaves.
 func (b *Buffer) SetPause(in uint16, prio uint8, xoff units.Bytes, alpha float64, offset units.Bytes) {
-	a := b.account(in, prio)
+	a := b.ingressOf(in, prio)
 	a.limit, a.offset = threshold{xoff, alpha}, offset
 }
 
-// Limit returns the current maximum length of a queue, or math.MaxInt64 if only the
+// QueueLimit returns the current maximum length of a queue, or math.MaxInt64 if only the
 // memory limits it.
-func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
-	q := b.queue(out, prio)
-	limit := q.limit.at(b.out.free())
+func (b *Buffer) QueueLimit(out int, prio uint8) units.Bytes {
+	q := b.egressOf(out, prio)
+	limit := q.limit.thresholdAt(b.out.freeBytes())
 	if limit == math.MaxInt64 {
 		return limit
 	}
 	return max(limit, 1) + q.reserve
 }
 
-// Held returns the number of bytes in the memory.
-func (b *Buffer) Held() units.Bytes { return b.held }
+// HeldBytes returns the number of bytes in the memory.
+func (b *Buffer) HeldBytes() units.Bytes { return b.held }
 
 // Size returns the size of the memory, or 0 if it has no limit.
 func (b *Buffer) Size() units.Bytes {

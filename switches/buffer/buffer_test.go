@@ -23,8 +23,8 @@ type waiting struct {
 
 // drawClasses returns classes with these priorities and random settings.
 func drawClasses(t *rapid.T, prios []uint8, lossless bool) (list []class.Class, headroom [class.Count]units.Bytes) {
-	size := func(what string, most int) units.Bytes {
-		return units.Bytes(rapid.SampledFrom([]int{0, 0, most / 3, most}).Draw(t, what))
+	size := func(what string, maxSize int) units.Bytes {
+		return units.Bytes(rapid.SampledFrom([]int{0, 0, maxSize / 3, maxSize}).Draw(t, what))
 	}
 	alpha := func(what string) float64 {
 		return rapid.SampledFrom([]float64{0, 1. / 8, 1, 4}).Draw(t, what)
@@ -72,7 +72,7 @@ func TestEveryByteIsInOneAccount(t *testing.T) {
 				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
 				w := held[i]
 				held = append(held[:i], held[i+1:]...)
-				if b.Remove(w.in, w.out, w.prio, w.size) {
+				if b.DischargePacket(w.in, w.out, w.prio, w.size) {
 					key := pauseKey(whole, w)
 					if !asked[key] {
 						t.Fatalf("%v: a pause ends that has not begun", w)
@@ -87,15 +87,15 @@ func TestEveryByteIsInOneAccount(t *testing.T) {
 				if int(w.in) == ports {
 					w.in = Own
 				}
-				fate := b.Fits(w.in, w.out, w.prio, w.size)
+				fate := b.CheckFit(w.in, w.out, w.prio, w.size)
 				if fate != packet.Fine {
-					if !fate.Dropped() {
+					if !fate.IsDrop() {
 						t.Fatalf("fate %v", fate)
 					}
 					continue
 				}
 				held = append(held, w)
-				if b.Add(0, w.in, w.out, w.prio, w.size) {
+				if b.ChargePacket(0, w.in, w.out, w.prio, w.size) {
 					if key := pauseKey(whole, w); asked[key] {
 						t.Fatalf("%v: a pause begins that has begun", w)
 					} else {
@@ -106,7 +106,7 @@ func TestEveryByteIsInOneAccount(t *testing.T) {
 			check(t, b, c, prios, held, whole)
 		}
 		for _, w := range held {
-			if b.Remove(w.in, w.out, w.prio, w.size) {
+			if b.DischargePacket(w.in, w.out, w.prio, w.size) {
 				delete(asked, pauseKey(whole, w))
 			}
 		}
@@ -172,8 +172,8 @@ func check(t *rapid.T, b *Buffer, c Config, prios []uint8, held []waiting, whole
 			out += e.Reserve + e.Shared
 		}
 	}
-	if out != all || b.Held() != all || all > c.Size {
-		t.Fatalf("%d bytes are held of %d: the egress accounts have %d, the memory %d", all, c.Size, out, b.Held())
+	if out != all || b.HeldBytes() != all || all > c.Size {
+		t.Fatalf("%d bytes are held of %d: the egress accounts have %d, the memory %d", all, c.Size, out, b.HeldBytes())
 	}
 	if b.in.used < 0 || b.in.used > b.in.size {
 		t.Fatalf("the shared pool has %d of %d in use", b.in.used, b.in.size)
@@ -195,10 +195,10 @@ func TestThresholds(t *testing.T) {
 		t.Fatalf("xoff is %d", got)
 	}
 	add := func(prio uint8, n units.Bytes) string {
-		if fate := b.Fits(0, 0, prio, n); fate != packet.Fine {
+		if fate := b.CheckFit(0, 0, prio, n); fate != packet.Fine {
 			return fate.String()
 		}
-		if b.Add(0, 0, 0, prio, n) {
+		if b.ChargePacket(0, 0, 0, prio, n) {
 			return "xoff"
 		}
 		return "ok"
@@ -227,7 +227,7 @@ func TestThresholds(t *testing.T) {
 	// 20 packets of 1,000 wait; the pause ends when the shared part has fallen to 3,000
 	// below the threshold: s + 3,000 <= (90,000 - s)/8.
 	left := 1
-	for !b.Remove(0, 0, 3, 1000) {
+	for !b.DischargePacket(0, 0, 3, 1000) {
 		left++
 	}
 	if s := b.Ingress(0, 3).Shared; left != 11 || s != 7000 {
@@ -243,27 +243,27 @@ func TestRefuse_PausesOnceAndOnlyWhereSomethingWaits(t *testing.T) {
 		Classes:  []class.Class{{Priority: 0, Ingress: class.Ingress{Limit: 5000}}, {Priority: 3, PFC: &pfc.Config{Xoff: 5000, Offset: 2000}}},
 		Headroom: [class.Count]units.Bytes{3: 1},
 	}}})
-	if b.Refuse(0, 3, b.Fits(0, 0, 3, 6000)) {
+	if b.Refuse(0, 3, b.CheckFit(0, 0, 3, 6000)) {
 		t.Fatal("it pauses without a packet that waits")
 	}
 	for range 2 {
-		if b.Add(0, 0, 0, 3, 2000) || b.Add(0, 0, 0, 0, 2000) {
+		if b.ChargePacket(0, 0, 0, 3, 2000) || b.ChargePacket(0, 0, 0, 0, 2000) {
 			t.Fatal("it pauses below the threshold")
 		}
 	}
-	if why := b.Fits(0, 0, 3, 2000); why != packet.HeadroomFull || !b.Refuse(0, 3, why) {
+	if why := b.CheckFit(0, 0, 3, 2000); why != packet.HeadroomFull || !b.Refuse(0, 3, why) {
 		t.Fatalf("a packet that finds no room (%s) begins no pause", why)
 	}
 	if b.Refuse(0, 3, packet.HeadroomFull) {
 		t.Error("a pause begins twice")
 	}
-	if why := b.Fits(0, 0, 0, 2000); why != packet.BufferFull || b.Refuse(0, 0, why) {
+	if why := b.CheckFit(0, 0, 0, 2000); why != packet.BufferFull || b.Refuse(0, 0, why) {
 		t.Errorf("a lossy class pauses for %s", why)
 	}
 	if a := b.Ingress(0, 3); a.Refused != 3 || !a.Pausing {
 		t.Errorf("%+v", a)
 	}
-	if !b.Remove(0, 0, 3, 2000) {
+	if !b.DischargePacket(0, 0, 3, 2000) {
 		t.Error("the pause does not end at 3000 bytes below the threshold")
 	}
 	if !b.Refuse(0, 3, packet.HeadroomFull) {
@@ -304,10 +304,10 @@ func TestNearest(t *testing.T) {
 		Headroom: [class.Count]units.Bytes{1000},
 	}}})
 	for i := range 3 {
-		b.Add(units.Time(i), 0, 0, 0, 3000)
+		b.ChargePacket(units.Time(i), 0, 0, 0, 3000)
 	}
-	b.Remove(0, 0, 0, 9000)
-	b.Add(7, 0, 0, 0, 500)
+	b.DischargePacket(0, 0, 0, 9000)
+	b.ChargePacket(7, 0, 0, 0, 500)
 	want := HighWatermark{Gap: 1000, Used: 9000, Threshold: 10_000, At: 2, Known: true}
 	if got := b.Ingress(0, 0).Nearest; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -315,8 +315,8 @@ func TestNearest(t *testing.T) {
 	if e := b.Egress(0, 0); e.Nearest.Known || e.Threshold != 0 {
 		t.Errorf("a queue without a threshold: %+v", e)
 	}
-	if b.Size() != 0 || b.Limit(0, 0) != math.MaxInt64 {
-		t.Errorf("size %d, limit %d", b.Size(), b.Limit(0, 0))
+	if b.Size() != 0 || b.QueueLimit(0, 0) != math.MaxInt64 {
+		t.Errorf("size %d, limit %d", b.Size(), b.QueueLimit(0, 0))
 	}
 }
 
@@ -334,8 +334,8 @@ func TestDynamicThresholdShares(t *testing.T) {
 			for taken := true; taken; {
 				taken = false
 				for out := range n {
-					if b.Fits(Own, out, 0, 1000) == packet.Fine {
-						b.Add(0, Own, out, 0, 1000)
+					if b.CheckFit(Own, out, 0, 1000) == packet.Fine {
+						b.ChargePacket(0, Own, out, 0, 1000)
 						taken = true
 					}
 				}
@@ -353,10 +353,10 @@ func TestDynamicThresholdShares(t *testing.T) {
 // TestLimitHoldsTheReserve: a queue's limit includes its reserve.
 func TestLimitHoldsTheReserve(t *testing.T) {
 	b := New(Config{Ports: []Port{{Classes: []class.Class{{Limit: 10_000, Reserve: 4000}}}}})
-	for b.Fits(Own, 0, 0, 1000) == packet.Fine {
-		b.Add(0, Own, 0, 0, 1000)
+	for b.CheckFit(Own, 0, 0, 1000) == packet.Fine {
+		b.ChargePacket(0, Own, 0, 0, 1000)
 	}
-	if b.Held() != 10_000 || b.Limit(0, 0) != 10_000 {
-		t.Errorf("holds %d, limit %d", b.Held(), b.Limit(0, 0))
+	if b.HeldBytes() != 10_000 || b.QueueLimit(0, 0) != 10_000 {
+		t.Errorf("holds %d, limit %d", b.HeldBytes(), b.QueueLimit(0, 0))
 	}
 }

@@ -21,11 +21,11 @@ type Ingress struct {
 // Ingress returns an ingress account; in may be Own. With global PAUSE all
 // priorities of a port share one account.
 func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
-	a := b.account(in, prio)
-	s := shared(a.used, a.reserve)
+	a := b.ingressOf(in, prio)
+	s := sharedPart(a.used, a.reserve)
 	return Ingress{
-		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.most,
-		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing && !a.credited,
+		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.maxHeadroom,
+		Threshold: visibleLimit(a.limit.thresholdAt(b.in.freeBytes())), Lossless: a.lossless, Pausing: a.pausing && !a.credited,
 		Peak: a.peak, HeadroomPeak: a.headroomPeak, Refused: a.refused, Nearest: a.highWatermark,
 	}
 }
@@ -41,17 +41,17 @@ type Egress struct {
 
 // Egress returns the account of a queue.
 func (b *Buffer) Egress(out int, prio uint8) Egress {
-	q := b.queue(out, prio)
-	s := shared(q.used, q.reserve)
+	q := b.egressOf(out, prio)
+	s := sharedPart(q.used, q.reserve)
 	return Egress{
-		Reserve: q.used - s, Shared: s, ReserveSize: q.reserve, Threshold: visible(q.limit.at(b.out.free())),
+		Reserve: q.used - s, Shared: s, ReserveSize: q.reserve, Threshold: visibleLimit(q.limit.thresholdAt(b.out.freeBytes())),
 		Peak: q.peak, Nearest: q.highWatermark,
 	}
 }
 
-// visible returns 0 for no threshold, and one byte for a threshold that admits
+// visibleLimit returns 0 for no threshold, and one byte for a threshold that admits
 // nothing, as when the pool is used up.
-func visible(limit units.Bytes) units.Bytes {
+func visibleLimit(limit units.Bytes) units.Bytes {
 	if limit == math.MaxInt64 {
 		return 0
 	}

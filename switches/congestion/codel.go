@@ -29,15 +29,15 @@ type codel struct {
 	dropped bool
 }
 
-func (c *codel) Enqueue(_ units.Time, _ Queue, p *packet.Packet) packet.Fate {
+func (c *codel) OnEnqueue(_ units.Time, _ Queue, p *packet.Packet) packet.Fate {
 	c.longest = max(c.longest, p.Size)
 	return packet.Fine
 }
 
-func (c *codel) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
-	late := c.late(now, q, p)
+func (c *codel) OnDequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+	late := c.isLate(now, q, p)
 	if c.dropped && late {
-		c.dropNext = c.after(c.dropNext)
+		c.dropNext = c.nextDrop(c.dropNext)
 	}
 	c.dropped = false
 	switch {
@@ -53,29 +53,29 @@ func (c *codel) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 			c.count = since
 		}
 		c.dropping, c.lastCount = true, c.count
-		c.dropNext = c.after(now)
-		return mark(p, c.NotECT)
+		c.dropNext = c.nextDrop(now)
+		return markPacket(p, c.NotECT)
 	case now < c.dropNext:
 		return packet.Fine
 	}
 	c.count++
-	fate := mark(p, c.NotECT)
-	if fate.Dropped() {
+	fate := markPacket(p, c.NotECT)
+	if fate.IsDrop() {
 		c.dropped = true
 	} else {
-		c.dropNext = c.after(c.dropNext)
+		c.dropNext = c.nextDrop(c.dropNext)
 	}
 	return fate
 }
 
-// Gauges implements Point.
-func (c *codel) Gauges(_ units.Time, _ Queue, values []float64) []float64 {
-	return append(values, gauge.Yes(c.dropping), float64(c.count))
+// AppendGauges implements Point.
+func (c *codel) AppendGauges(_ units.Time, _ Queue, values []float64) []float64 {
+	return append(values, gauge.BoolValue(c.dropping), float64(c.count))
 }
 
-// late reports whether packets have waited too long for an interval: the RFC's
+// isLate reports whether packets have waited too long for an interval: the RFC's
 // ok_to_drop.
-func (c *codel) late(now units.Time, q Queue, p *packet.Packet) bool {
+func (c *codel) isLate(now units.Time, q Queue, p *packet.Packet) bool {
 	switch {
 	case now-p.At < c.Target || q.Bytes <= c.longest:
 		c.firstAbove = 0
@@ -87,8 +87,8 @@ func (c *codel) late(now units.Time, q Queue, p *packet.Packet) bool {
 	return false
 }
 
-// after returns the time of the drop after one at t, by the control law of RFC 8289
+// nextDrop returns the time of the drop after one at t, by the control law of RFC 8289
 // §5.2.
-func (c *codel) after(t units.Time) units.Time {
+func (c *codel) nextDrop(t units.Time) units.Time {
 	return t + units.Time(float64(c.Interval)/math.Sqrt(float64(c.count)))
 }

@@ -95,10 +95,10 @@ func TestCoDelTranscript(t *testing.T) {
 				}
 				now := units.Time(math.Round(at * float64(ms)))
 				p.At = now - units.Time(math.Round(waited*float64(ms)))
-				if fate := point.Enqueue(p.At, Queue{}, p); fate != packet.Fine {
+				if fate := point.OnEnqueue(p.At, Queue{}, p); fate != packet.Fine {
 					t.Fatalf("%s: %v when it joins", line, fate)
 				}
-				fate := point.Dequeue(now, Queue{Bytes: units.Bytes(queue)}, p)
+				fate := point.OnDequeue(now, Queue{Bytes: units.Bytes(queue)}, p)
 				s := fmt.Sprintf("%v %v %d %s -> %v", at, waited, queue, code, fate)
 				if point.dropping {
 					s += fmt.Sprint(" ", math.Trunc(float64(point.dropNext)/float64(ms)*1e6)/1e6)
@@ -108,7 +108,7 @@ func TestCoDelTranscript(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-script +point):\n%s", diff)
 			}
-			if next := point.Tick(0, Queue{}); next != units.Never {
+			if next := point.OnTimer(0, Queue{}); next != units.Never {
 				t.Errorf("it asks for a timer at %v", next)
 			}
 		})
@@ -222,7 +222,7 @@ func TestCoDelIsTheRFCs(t *testing.T) {
 				p.ID, p.At = uint64(id), now
 				p.Size = units.Bytes(rapid.SampledFrom([]int{60, 1514, 1514, 4000}).Draw(t, "size"))
 				longest = max(longest, p.Size)
-				point.Enqueue(now, Queue{Bytes: bytes, Packets: packets}, p)
+				point.OnEnqueue(now, Queue{Bytes: bytes, Packets: packets}, p)
 				c := *p
 				ref.queue, ref.bytes, ref.longest = append(ref.queue, &c), ref.bytes+p.Size, longest
 				queue.Push(p)
@@ -233,11 +233,11 @@ func TestCoDelIsTheRFCs(t *testing.T) {
 			for p := queue.Pop(); p != nil; p = queue.Pop() {
 				bytes -= p.Size
 				packets--
-				fate := point.Dequeue(now, Queue{Bytes: bytes, Packets: packets}, p)
-				if fate.Dropped() && bytes <= longest {
+				fate := point.OnDequeue(now, Queue{Bytes: bytes, Packets: packets}, p)
+				if fate.IsDrop() && bytes <= longest {
 					t.Fatalf("packet %d is dropped, %v is left", p.ID, bytes)
 				}
-				if fate.Dropped() {
+				if fate.IsDrop() {
 					log = append(log, fmt.Sprint("drop ", p.ID))
 					continue
 				}
@@ -276,7 +276,7 @@ func TestCoDelBringsTheDelayDown(t *testing.T) {
 		}
 		for p := queue.Pop(); p != nil; p = queue.Pop() {
 			bytes -= p.Size
-			if !point.Dequeue(now, Queue{Bytes: bytes}, p).Dropped() {
+			if !point.OnDequeue(now, Queue{Bytes: bytes}, p).IsDrop() {
 				if now > seconds*units.Second/2 {
 					worst = max(worst, now-p.At)
 				}

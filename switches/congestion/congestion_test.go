@@ -81,12 +81,12 @@ func TestTranscript(t *testing.T) {
 						p = ip(uint8(ecn))
 					}
 				}
-				fate := point.Enqueue(0, Queue{Bytes: queue, Limit: units.MB}, p)
+				fate := point.OnEnqueue(0, Queue{Bytes: queue, Limit: units.MB}, p)
 				got = append(got, fmt.Sprintf("%-6d %-7s -> %v %s", queue, code, fate, codes[p.ECN()]))
 				if p.Version != 0 && p.TOS>>2 != 0xb8>>2 {
 					t.Errorf("%s: the DSCP changed, ToS %#x", line, p.TOS)
 				}
-				if fate := point.Dequeue(0, Queue{Bytes: queue}, p); fate != packet.Fine {
+				if fate := point.OnDequeue(0, Queue{Bytes: queue}, p); fate != packet.Fine {
 					t.Errorf("%s: %v when sent", line, fate)
 				}
 			}
@@ -97,7 +97,7 @@ func TestTranscript(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-script +point):\n%s", diff)
 			}
-			if next := point.Tick(0, Queue{}); next != units.Never {
+			if next := point.OnTimer(0, Queue{}); next != units.Never {
 				t.Errorf("it asks for a timer at %v", next)
 			}
 		})
@@ -111,7 +111,7 @@ func TestREDProbability(t *testing.T) {
 		0: 0, 40 * units.KB: 0, 40*units.KB + 1600: 0.0001, 80 * units.KB: 0.0025, 120 * units.KB: 0.005,
 		200 * units.KB: 0.01, 200*units.KB + 1: 1, units.MB: 1,
 	} {
-		if got := r.Probability(queue); math.Abs(got-want) > 1e-15 {
+		if got := r.MarkProbability(queue); math.Abs(got-want) > 1e-15 {
 			t.Errorf("a queue of %v marks with %v, want %v", queue, got, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestREDShare(t *testing.T) {
 				point := New(Choice{Settings: &r}, Env{Rand: sim.NewRand(1, "mark")})
 				count := map[packet.Fate]float64{}
 				for range packets {
-					count[point.Enqueue(0, Queue{Bytes: queue}, ip(ecn))]++
+					count[point.OnEnqueue(0, Queue{Bytes: queue}, ip(ecn))]++
 				}
 				p := p
 				if ecn == wire.NotECT && treat == PassNotECT {
@@ -150,7 +150,7 @@ func TestMarkRewritesTheFrame(t *testing.T) {
 	sum := wire.IPv4Checksum(p.Frame[14:34])
 	p.Frame[24], p.Frame[25] = byte(sum>>8), byte(sum)
 	p.Parse()
-	if fate := New(Choice{Settings: &Step{}}, Env{}).Enqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
+	if fate := New(Choice{Settings: &Step{}}, Env{}).OnEnqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
 		t.Fatal(fate)
 	}
 	if p.Frame[15] != wire.CE || wire.IPv4Checksum(p.Frame[14:34]) != 0 {

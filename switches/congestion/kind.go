@@ -21,7 +21,7 @@ type Kind struct {
 	// link with a rate; 0 means unlimited. Keys that must be in the file have no omitempty
 	// in their yaml tag.
 	Settings func(preset string, rate units.Rate) Settings
-	// Gauges describes the values of Point.Gauges.
+	// Gauges describes the values of Point.AppendGauges.
 	Gauges []gauge.Gauge
 	// ByRate means that the parameters of a preset depend on the rate of the link, so
 	// other parameters can only be validated against them if the rate is known.
@@ -48,20 +48,20 @@ type Settings interface {
 // MarksFrom is implemented by settings of points that mark above a certain queue length.
 type MarksFrom interface{ MarksFrom() units.Bytes }
 
-// known registers a point of this package with one set of parameters.
-func known[S Settings](name, summary string, defaults func() S, k Kind) {
+// registerPoint registers a point of this package with one set of parameters.
+func registerPoint[S Settings](name, summary string, defaults func() S, k Kind) {
 	k.Summary = summary
 	k.Settings = func(string, units.Rate) Settings { return defaults() }
 	Points.Register(name, k)
 }
 
 func init() {
-	known("step", "marks every packet that meets a queue longer than k (DCTCP: Alizadeh et al., SIGCOMM 2010)", func() *Step { return &Step{} }, Kind{})
-	known("red", "marks with a probability that grows with the queue (RED: Floyd and Jacobson 1993)", func() *RED { return &RED{} }, Kind{})
-	known("pi", "marks to keep the queue at a target length: a proportional-integral controller (Hollot et al., INFOCOM 2001)", defaultPI, Kind{
+	registerPoint("step", "marks every packet that meets a queue longer than k (DCTCP: Alizadeh et al., SIGCOMM 2010)", func() *Step { return &Step{} }, Kind{})
+	registerPoint("red", "marks with a probability that grows with the queue (RED: Floyd and Jacobson 1993)", func() *RED { return &RED{} }, Kind{})
+	registerPoint("pi", "marks to keep the queue at a target length: a proportional-integral controller (Hollot et al., INFOCOM 2001)", defaultPI, Kind{
 		Gauges: []gauge.Gauge{{Name: "mark_probability", Unit: gauge.Share, Help: "current probability of a mark", Brief: true}},
 	})
-	known("codel", "marks packets that have waited too long (CoDel, RFC 8289)", defaultCoDel, Kind{
+	registerPoint("codel", "marks packets that have waited too long (CoDel, RFC 8289)", defaultCoDel, Kind{
 		Gauges: []gauge.Gauge{
 			{Name: "dropping", Unit: gauge.YesNo, Help: "whether packets have waited too long for an interval"},
 			{Name: "count", Help: "marks and drops since then", Brief: true},
@@ -72,28 +72,28 @@ func init() {
 	})
 }
 
-// reach records an error for a length that a queue of at most limit bytes never reaches.
-func reach(c *registry.Check, key string, length, limit units.Bytes) {
+// checkReachable records an error for a length that a queue of at most limit bytes never reaches.
+func checkReachable(c *registry.Check, key string, length, limit units.Bytes) {
 	if limit > 0 && length >= limit {
-		c.Bad(key, length, "less than %v, as the queue never grows beyond that", limit)
+		c.AddRange(key, length, "less than %v, as the queue never grows beyond that", limit)
 	}
 }
 
 // Validate implements Settings.
 func (s *Step) Validate(limit units.Bytes) error {
 	var c registry.Check
-	reach(&c, "k", s.K, limit)
+	checkReachable(&c, "k", s.K, limit)
 	return c.Err()
 }
 
 // Validate implements Settings.
 func (r *RED) Validate(limit units.Bytes) error {
 	var c registry.Check
-	reach(&c, "kmin", r.KMin, limit)
+	checkReachable(&c, "kmin", r.KMin, limit)
 	if r.KMin > r.KMax {
-		c.Bad("kmin", r.KMin, "at most kmax, %v: packets are marked from kmin on, and all of them above kmax", r.KMax)
+		c.AddRange("kmin", r.KMin, "at most kmax, %v: packets are marked from kmin on, and all of them above kmax", r.KMax)
 	}
-	c.Share("pmax", r.PMax, 0, 1)
+	c.CheckShare("pmax", r.PMax, 0, 1)
 	return c.Err()
 }
 
@@ -103,15 +103,15 @@ const minPeriod = units.Microsecond
 // Validate implements Settings.
 func (p *PI) Validate(limit units.Bytes) error {
 	var c registry.Check
-	reach(&c, "target", p.Target, limit)
+	checkReachable(&c, "target", p.Target, limit)
 	if p.Target <= 0 {
-		c.Bad("target", p.Target, "the target length of the queue, such as 50KB")
+		c.AddRange("target", p.Target, "the target length of the queue, such as 50KB")
 	}
 	if p.Alpha <= 0 {
-		c.Bad("alpha", p.Alpha, "a gain above 0, such as 0.2%%")
+		c.AddRange("alpha", p.Alpha, "a gain above 0, such as 0.2%%")
 	}
 	if p.Every < minPeriod {
-		c.Bad("every", p.Every, "%v or more, about the round-trip time or less", minPeriod)
+		c.AddRange("every", p.Every, "%v or more, about the round-trip time or less", minPeriod)
 	}
 	return c.Err()
 }
@@ -120,7 +120,7 @@ func (p *PI) Validate(limit units.Bytes) error {
 func (c *CoDel) Validate(units.Bytes) error {
 	var check registry.Check
 	if c.Target <= 0 || c.Target >= c.Interval {
-		check.Bad("target", c.Target, "a time above 0 and below interval, %v, such as 5%% of it (RFC 8289 §4.3)", c.Interval)
+		check.AddRange("target", c.Target, "a time above 0 and below interval, %v, such as 5%% of it (RFC 8289 §4.3)", c.Interval)
 	}
 	return check.Err()
 }

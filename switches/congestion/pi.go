@@ -18,26 +18,26 @@ type pi struct {
 	next   units.Time  // end of this one
 }
 
-func (c *pi) Enqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+func (c *pi) OnEnqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 	c.catchUp(now, q.Bytes)
 	if c.rand.Float64() >= c.p {
 		return packet.Fine
 	}
-	return mark(p, c.NotECT)
+	return markPacket(p, c.NotECT)
 }
 
-func (c *pi) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+func (c *pi) OnDequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 	c.catchUp(now, q.Bytes+p.Size)
 	return packet.Fine
 }
 
-func (c *pi) Removed(now units.Time, q Queue, p *packet.Packet, _ packet.Fate) {
+func (c *pi) OnRemoved(now units.Time, q Queue, p *packet.Packet, _ packet.Fate) {
 	c.catchUp(now, q.Bytes+p.Size)
 }
 
-// Gauges implements Point. It processes the elapsed periods in a copy, so that it
+// AppendGauges implements Point. It processes the elapsed periods in a copy, so that it
 // changes nothing.
-func (c *pi) Gauges(now units.Time, q Queue, values []float64) []float64 {
+func (c *pi) AppendGauges(now units.Time, q Queue, values []float64) []float64 {
 	x := *c
 	x.catchUp(now, q.Bytes)
 	return append(values, x.p)
@@ -50,14 +50,14 @@ func (c *pi) catchUp(now units.Time, length units.Bytes) {
 	}
 	periods := (now-c.next)/c.Every + 1
 	c.next += periods * c.Every
-	c.move(length, 1)
-	c.move(length, periods-1)
+	c.advanceProbability(length, 1)
+	c.advanceProbability(length, periods-1)
 }
 
-// move advances the probability by some periods. The result is the same on every
+// advanceProbability advances the probability by some periods. The result is the same on every
 // processor: a conversion keeps the compiler from fusing product and sum (Go
 // specification, "Floating-point operators").
-func (c *pi) move(length units.Bytes, periods units.Time) {
+func (c *pi) advanceProbability(length units.Bytes, periods units.Time) {
 	off := float64(length-c.Target) / float64(c.Target) * float64(periods)
 	grown := float64(length-c.before) / float64(c.Target)
 	c.p += float64(float64(c.Alpha)*off) + float64(float64(c.Beta)*grown)

@@ -76,18 +76,18 @@ func TestPIMakesUpForPeriods(t *testing.T) {
 				return units.Time(us) * units.Microsecond
 			})).Draw(t, "gap")
 			for ; tick <= now; tick += config.Every {
-				timed.move(length, 1)
+				timed.advanceProbability(length, 1)
 			}
 			p := ip(wire.ECT0)
 			if out := queue.Pop(); out != nil && rapid.IntRange(0, 2).Draw(t, "leaves") == 0 {
 				length -= out.Size
-				c.Dequeue(now, Queue{Bytes: length}, out)
+				c.OnDequeue(now, Queue{Bytes: length}, out)
 			} else {
 				if out != nil {
 					queue.Push(out)
 				}
 				p.Size = units.Bytes(rapid.IntRange(60, 40000).Draw(t, "size"))
-				c.Enqueue(now, Queue{Bytes: length}, p)
+				c.OnEnqueue(now, Queue{Bytes: length}, p)
 				queue.Push(p)
 				length += p.Size
 			}
@@ -95,7 +95,7 @@ func TestPIMakesUpForPeriods(t *testing.T) {
 				t.Fatalf("at %v the probability is %v, a timer's %v", now, c.p, timed.p)
 			}
 		}
-		if next := c.Tick(0, Queue{}); next != units.Never {
+		if next := c.OnTimer(0, Queue{}); next != units.Never {
 			t.Errorf("it asks for a timer at %v", next)
 		}
 	})
@@ -107,11 +107,11 @@ func TestPIShowsTheInstant(t *testing.T) {
 	config := PI{Target: 10 * units.KB, Alpha: 0.125, Beta: 0.25, Every: units.Millisecond}
 	c, timed := &pi{PI: config, rand: sim.NewRand(1, "mark")}, &pi{PI: config}
 	const length = 12 * units.KB
-	c.Enqueue(0, Queue{Bytes: length}, ip(wire.ECT0))
+	c.OnEnqueue(0, Queue{Bytes: length}, ip(wire.ECT0))
 	for now := units.Time(0); now < 20*units.Millisecond; now += units.Millisecond {
-		timed.move(length, 1)
+		timed.advanceProbability(length, 1)
 		for range 2 {
-			if got := c.Gauges(now, Queue{Bytes: length}, nil); len(got) != 1 || math.Abs(got[0]-timed.p) > 1e-12 {
+			if got := c.AppendGauges(now, Queue{Bytes: length}, nil); len(got) != 1 || math.Abs(got[0]-timed.p) > 1e-12 {
 				t.Fatalf("at %v the gauge is %v, a timer's %v", now, got, timed.p)
 			}
 		}
@@ -132,8 +132,8 @@ func TestPIShare(t *testing.T) {
 				count := map[packet.Fate]float64{}
 				for range packets {
 					pkt := ip(ecn)
-					count[point.Enqueue(0, Queue{Bytes: 2 * units.KB}, pkt)]++
-					if fate := point.Dequeue(0, Queue{}, pkt); fate != packet.Fine {
+					count[point.OnEnqueue(0, Queue{Bytes: 2 * units.KB}, pkt)]++
+					if fate := point.OnDequeue(0, Queue{}, pkt); fate != packet.Fine {
 						t.Fatalf("%v when sent", fate)
 					}
 				}
@@ -158,17 +158,17 @@ func TestPIHoldsItsTarget(t *testing.T) {
 	c := &pi{PI: config}
 	window := 2.0                                  // packets
 	for _, pipe := range []float64{100, 50, 200} { // packets in a round trip
-		var least, most units.Bytes = math.MaxInt64, 0
+		var minQueue, maxQueue units.Bytes = math.MaxInt64, 0
 		for trip := range 4000 {
 			queue := units.Bytes(max(flows*window-pipe, 0) * frame)
 			c.catchUp(c.next, queue)
 			window = max(window+1-window*c.p/2, 1)
 			if trip > 3000 {
-				least, most = min(least, queue), max(most, queue)
+				minQueue, maxQueue = min(minQueue, queue), max(maxQueue, queue)
 			}
 		}
-		if least < target*8/10 || most > target*12/10 {
-			t.Errorf("with %v packets in a round trip the queue is between %v and %v, want %v", pipe, least, most, target)
+		if minQueue < target*8/10 || maxQueue > target*12/10 {
+			t.Errorf("with %v packets in a round trip the queue is between %v and %v, want %v", pipe, minQueue, maxQueue, target)
 		}
 	}
 }
@@ -180,8 +180,8 @@ func TestPIHearsOfRemovals(t *testing.T) {
 	point := New(Choice{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
 	p := ip(wire.ECT0)
 	p.Size = 20 * units.KB
-	point.Enqueue(0, Queue{}, p)
-	point.Removed(3*ms, Queue{}, p, packet.Watchdog)
+	point.OnEnqueue(0, Queue{}, p)
+	point.OnRemoved(3*ms, Queue{}, p, packet.Watchdog)
 	if got, want := point.p, 0.1*3+0.1*2; math.Abs(got-want) > 1e-9 {
 		t.Errorf("after 3 periods with a queue of twice the target the probability is %v, want %v", got, want)
 	}

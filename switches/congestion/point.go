@@ -28,29 +28,29 @@ type Queue struct {
 // Point watches one egress queue. It returns fates: Fine, Marked (the point has marked the
 // packet itself) or a drop.
 //
-// Every packet that Enqueue does not drop comes back exactly once: to Dequeue when it is
-// its turn, or to Removed when it leaves otherwise. A packet that finds the port idle
-// passes Enqueue and Dequeue at once.
+// Every packet that OnEnqueue does not drop comes back exactly once: to OnDequeue when it is
+// its turn, or to OnRemoved when it leaves otherwise. A packet that finds the port idle
+// passes OnEnqueue and OnDequeue at once.
 type Point interface {
-	// Enqueue judges a packet that is about to join the queue and fits into
+	// OnEnqueue judges a packet that is about to join the queue and fits into
 	// it; q does not count it yet. It may rewrite the packet.
-	Enqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate
-	// Dequeue judges a packet that is about to be sent; q no longer counts it. p.At is
+	OnEnqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate
+	// OnDequeue judges a packet that is about to be sent; q no longer counts it. p.At is
 	// when it joined the queue. It may rewrite the packet.
-	Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate
-	// Removed reports a packet that leaves the queue without being sent; q no longer
+	OnDequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate
+	// OnRemoved reports a packet that leaves the queue without being sent; q no longer
 	// counts it. why is Trimmed, or the reason for the drop: QueueFull, BufferFull or
 	// HeadroomFull if it made room for another, or if the point itself took its room in
 	// Enqueue; Watchdog if a pause lasted too long. The packet is valid only during the
 	// call and must not be changed. The point must not send now: it would take the room
 	// that is being made.
-	Removed(now units.Time, q Queue, p *packet.Packet, why packet.Fate)
-	// Tick is called at the start of the run and then at the time that it last returned,
+	OnRemoved(now units.Time, q Queue, p *packet.Packet, why packet.Fate)
+	// OnTimer is called at the start of the run and then at the time that it last returned,
 	// units.Never for none, or at the time passed to Env.Wake.
-	Tick(now units.Time, q Queue) (next units.Time)
-	// Gauges appends the values of the gauges that the point's Kind describes, in that
+	OnTimer(now units.Time, q Queue) (next units.Time)
+	// AppendGauges appends the values of the gauges that the point's Kind describes, in that
 	// order. It changes nothing.
-	Gauges(now units.Time, q Queue, values []float64) []float64
+	AppendGauges(now units.Time, q Queue, values []float64) []float64
 }
 
 // Env is what a switch or host provides to a point.
@@ -59,8 +59,8 @@ type Env struct {
 	ID   uint64 // of the point, unique in a fabric
 	Rand *rand.Rand
 	Pool *packet.Pool
-	// Wake schedules a call of Tick, replacing the time that Tick last returned. It may be
-	// called at any time, also from Tick, whose return value then also counts if it is
+	// Wake schedules a call of OnTimer, replacing the time that OnTimer last returned. It may be
+	// called at any time, also from OnTimer, whose return value then also counts if it is
 	// earlier.
 	Wake func(at units.Time)
 	// Agent returns the source address of the switch's messages, IPv4 or IPv6: the address
@@ -75,7 +75,7 @@ type Env struct {
 	// Ends returns the addresses of a modelled flow, identified by packet.Packet.Flow. Its
 	// packets have no addresses.
 	Ends func(flow int32) (from, to netip.Addr)
-	// Send forwards a packet of the point, taken from Pool or made by Reply, by its Dest,
+	// Send forwards a packet of the point, taken from Pool or made by NewReply, by its Dest,
 	// like one that arrived. It takes ownership of the packet. A packet with a Message is
 	// sealed first, one with a Frame is sent as that frame, and a copy of a packet that
 	// arrived is sent like that packet. Anything else cannot be captured: it is dropped
@@ -83,8 +83,8 @@ type Env struct {
 	Send func(p *packet.Packet)
 }
 
-// Reply returns a message to the sender of a packet, as ReplyTo does.
-func (e *Env) Reply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
+// NewReply returns a message to the sender of a packet, as ReplyTo does.
+func (e *Env) NewReply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
 	return e.ReplyTo(SenderOf(to), m)
 }
 
@@ -101,24 +101,24 @@ func SenderOf(p *packet.Packet) Sender {
 }
 
 // ArrivalsOnly is implemented by points that judge packets only when they join the queue:
-// Dequeue always returns Fine, Removed does nothing, and Tick asks for no timer. None of
+// Dequeue always returns Fine, OnRemoved does nothing, and OnTimer asks for no timer. None of
 // them needs to be called, so a port can account for a departure before it happens.
 type ArrivalsOnly interface{ ArrivalsOnly() }
 
 // Passive can be embedded in points that only judge arrivals.
 type Passive struct{}
 
-// Dequeue lets every packet pass.
-func (Passive) Dequeue(units.Time, Queue, *packet.Packet) packet.Fate { return packet.Fine }
+// OnDequeue lets every packet pass.
+func (Passive) OnDequeue(units.Time, Queue, *packet.Packet) packet.Fate { return packet.Fine }
 
-// Removed does nothing.
-func (Passive) Removed(units.Time, Queue, *packet.Packet, packet.Fate) {}
+// OnRemoved does nothing.
+func (Passive) OnRemoved(units.Time, Queue, *packet.Packet, packet.Fate) {}
 
-// Gauges appends nothing.
-func (Passive) Gauges(_ units.Time, _ Queue, values []float64) []float64 { return values }
+// AppendGauges appends nothing.
+func (Passive) AppendGauges(_ units.Time, _ Queue, values []float64) []float64 { return values }
 
-// Tick asks for no timer.
-func (Passive) Tick(units.Time, Queue) units.Time { return units.Never }
+// OnTimer asks for no timer.
+func (Passive) OnTimer(units.Time, Queue) units.Time { return units.Never }
 
 // New returns the point that c selects, nil for plain drop-tail.
 func New(c Choice, env Env) Point {
@@ -141,8 +141,8 @@ func KindOf(c Choice) Kind {
 	return kind
 }
 
-// mark sets CE, or treats a packet without ECN as n says.
-func mark(p *packet.Packet, n NotECT) packet.Fate {
+// markPacket sets CE, or treats a packet without ECN as n says.
+func markPacket(p *packet.Packet, n NotECT) packet.Fate {
 	switch {
 	case p.MarkCE():
 		return packet.Marked

@@ -13,17 +13,17 @@ type red struct {
 	rand *rand.Rand
 }
 
-func (r *red) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
+func (r *red) OnEnqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 	// Draw a random number only if needed: most packets find a short queue.
-	chance := r.Probability(q.Bytes)
+	chance := r.MarkProbability(q.Bytes)
 	if chance <= 0 || chance < 1 && r.rand.Float64() >= chance {
 		return packet.Fine
 	}
-	return mark(p, r.NotECT)
+	return markPacket(p, r.NotECT)
 }
 
-// Probability returns the probability of a mark at a queue of q bytes.
-func (r RED) Probability(q units.Bytes) float64 {
+// MarkProbability returns the probability of a mark at a queue of q bytes.
+func (r RED) MarkProbability(q units.Bytes) float64 {
 	switch {
 	case q <= r.KMin:
 		return 0

@@ -10,11 +10,11 @@ type step struct {
 	Step
 }
 
-func (s *step) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
+func (s *step) OnEnqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 	if q.Bytes <= s.K {
 		return packet.Fine
 	}
-	return mark(p, s.NotECT)
+	return markPacket(p, s.NotECT)
 }
 
 // ArrivalsOnly marks the point as one that only judges arrivals.

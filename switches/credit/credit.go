@@ -44,14 +44,14 @@ type Configs [8]*Config
 // Counter counts blocks, modulo 1<<16.
 type Counter uint16
 
-// past returns how far c is beyond d. It is negative if c is before d.
-func (c Counter) past(d Counter) int { return int(int16(c - d)) }
+// distanceFrom returns how far c is beyond d. It is negative if c is before d.
+func (c Counter) distanceFrom(d Counter) int { return int(int16(c - d)) }
 
-// Blocks returns the number of blocks that a packet of n bytes takes.
-func Blocks(n units.Bytes) Counter { return Counter((n + Block - 1) / Block) }
+// BlocksOf returns the number of blocks that a packet of n bytes takes.
+func BlocksOf(n units.Bytes) Counter { return Counter((n + Block - 1) / Block) }
 
-// whole returns the number of whole blocks in n bytes.
-func whole(n units.Bytes) Counter { return Counter(n / Block) }
+// wholeBlocks returns the number of whole blocks in n bytes.
+func wholeBlocks(n units.Bytes) Counter { return Counter(n / Block) }
 
 // Sender is the sending side of one class of a link.
 type Sender struct {
@@ -76,33 +76,35 @@ type Spent struct {
 // NewSender returns the sender to a peer that offers c. The link has just come up: the
 // sender has credit for the whole buffer.
 func NewSender(c *Config) *Sender {
-	b := whole(c.Buffer)
+	b := wholeBlocks(c.Buffer)
 	return &Sender{buffer: b, limit: b}
 }
 
-// cost returns the credit that a packet of n bytes takes. It is at most the whole buffer, so
+// creditFor returns the credit that a packet of n bytes takes. It is at most the whole buffer, so
 // that a packet that is too long for its link, which drops it, does not wait forever.
-func (s *Sender) cost(n units.Bytes) Counter { return min(Blocks(n), s.buffer) }
+func (s *Sender) creditFor(n units.Bytes) Counter { return min(BlocksOf(n), s.buffer) }
 
-// Affords reports whether there is credit for a packet of n bytes.
-func (s *Sender) Affords(n units.Bytes) bool { return s.limit.past(s.sent+s.cost(n)) >= 0 }
+// HasCreditFor reports whether there is credit for a packet of n bytes.
+func (s *Sender) HasCreditFor(n units.Bytes) bool {
+	return s.limit.distanceFrom(s.sent+s.creditFor(n)) >= 0
+}
 
-// Spend takes the credit of a packet of n bytes, which begins to leave.
-func (s *Sender) Spend(n units.Bytes) { s.sent += s.cost(n) }
+// SpendCredit takes the credit of a packet of n bytes, which begins to leave.
+func (s *Sender) SpendCredit(n units.Bytes) { s.sent += s.creditFor(n) }
 
-// Sent returns the count to report to the peer: everything that has begun to leave (FCTBS).
-func (s *Sender) Sent() Counter { return s.sent }
+// SentBlocks returns the count to report to the peer: everything that has begun to leave (FCTBS).
+func (s *Sender) SentBlocks() Counter { return s.sent }
 
-// Limit applies an update from the peer (FCCL). The latest update counts, even if it takes
+// ApplyLimit applies an update from the peer (FCCL). The latest update counts, even if it takes
 // credit back.
-func (s *Sender) Limit(c Counter) {
+func (s *Sender) ApplyLimit(c Counter) {
 	s.limit = c
 	s.spent.Updates++
 }
 
-// Settled reports whether all credit has returned: the peer holds nothing, and knows of
+// AllReturned reports whether all credit has returned: the peer holds nothing, and knows of
 // everything that was sent.
-func (s *Sender) Settled() bool { return s.limit-s.sent == s.buffer }
+func (s *Sender) AllReturned() bool { return s.limit-s.sent == s.buffer }
 
 // Wait records whether a packet waits for credit from at on. If none does, any wait ended
 // then.
@@ -127,11 +129,11 @@ func (s *Sender) Wait(at units.Time, waits bool) {
 // waits.
 func (s *Sender) WaitingSince() (since units.Time, waits bool) { return s.since, s.waiting }
 
-// Spent returns the statistics up to now.
-func (s *Sender) Spent(now units.Time) Spent {
+// Statistics returns the statistics up to now.
+func (s *Sender) Statistics(now units.Time) Spent {
 	x := s.spent
 	x.Buffer = units.Bytes(s.buffer) * Block
-	x.Available = units.Bytes(s.limit.past(s.sent)) * Block
+	x.Available = units.Bytes(s.limit.distanceFrom(s.sent)) * Block
 	if s.waiting && now >= s.since {
 		x.Waiting = true
 		x.Time += now - s.since
@@ -164,30 +166,30 @@ type Given struct {
 
 // NewReceiver returns the receiver of a link that has just come up.
 func NewReceiver(c *Config) Receiver {
-	b := whole(c.Buffer)
-	return Receiver{buffer: b, told: b, update: max(whole(c.Update), 1)}
+	b := wholeBlocks(c.Buffer)
+	return Receiver{buffer: b, told: b, update: max(wholeBlocks(c.Update), 1)}
 }
 
 // CountReceived counts a packet of n bytes that has come in. It is called before RecordWaiting if the packet
-// has to wait. The peer counts the same for it (Sender.Spend).
-func (r *Receiver) CountReceived(n units.Bytes) { r.received += min(Blocks(n), r.buffer) }
+// has to wait. The peer counts the same for it (Sender.SpendCredit).
+func (r *Receiver) CountReceived(n units.Bytes) { r.received += min(BlocksOf(n), r.buffer) }
 
 // RecordWaiting records that a packet of n bytes that came in through the link has to wait.
 func (r *Receiver) RecordWaiting(n units.Bytes) {
-	r.held += uint32(Blocks(n))
+	r.held += uint32(BlocksOf(n))
 	r.given.Peak = max(r.given.Peak, units.Bytes(r.held)*Block)
 }
 
-// Free records that a packet no longer waits.
-func (r *Receiver) Free(n units.Bytes) { r.held -= uint32(Blocks(n)) }
+// FreePacket records that a packet no longer waits.
+func (r *Receiver) FreePacket(n units.Bytes) { r.held -= uint32(BlocksOf(n)) }
 
-// Due reports whether enough has left, or has come in without waiting, for an immediate
+// UpdateIsDue reports whether enough has left, or has come in without waiting, for an immediate
 // update of the peer.
-func (r *Receiver) Due() bool { return r.limit().past(r.told) >= int(r.update) }
+func (r *Receiver) UpdateIsDue() bool { return r.creditLimit().distanceFrom(r.told) >= int(r.update) }
 
-// limit returns FCCL: the blocks that have come in plus the free room. Copies of a packet to
+// creditLimit returns FCCL: the blocks that have come in plus the free room. Copies of a packet to
 // several ports may hold more than the buffer; then no more is offered.
-func (r *Receiver) limit() Counter {
+func (r *Receiver) creditLimit() Counter {
 	if r.held >= uint32(r.buffer) {
 		return r.received
 	}
@@ -196,15 +198,15 @@ func (r *Receiver) limit() Counter {
 
 // CreditUpdate returns the update to send now (FCCL).
 func (r *Receiver) CreditUpdate() Counter {
-	r.told = r.limit()
+	r.told = r.creditLimit()
 	r.given.Updates++
 	return r.told
 }
 
-// Heard applies the peer's count of what it has sent (FCTBS). Missing blocks were lost; the
+// ApplySent applies the peer's count of what it has sent (FCTBS). Missing blocks were lost; the
 // peer did not send blocks in excess of its count.
-func (r *Receiver) Heard(sent Counter) {
-	if d := sent.past(r.received); d > 0 {
+func (r *Receiver) ApplySent(sent Counter) {
+	if d := sent.distanceFrom(r.received); d > 0 {
 		r.given.Lost += uint64(d)
 	} else {
 		r.given.Surplus += uint64(-d)
@@ -212,8 +214,8 @@ func (r *Receiver) Heard(sent Counter) {
 	r.received = sent
 }
 
-// Given returns the statistics so far.
-func (r *Receiver) Given() Given {
+// Statistics returns the statistics so far.
+func (r *Receiver) Statistics() Given {
 	x := r.given
 	x.Buffer, x.Held = units.Bytes(r.buffer)*Block, units.Bytes(r.held)*Block
 	return x

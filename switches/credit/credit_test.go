@@ -16,36 +16,36 @@ func TestTranscript(t *testing.T) {
 	c := &Config{Buffer: 2500, Update: 625}
 	s, r := NewSender(c), NewReceiver(c)
 	for i := range 7 {
-		if !s.Affords(314) {
+		if !s.HasCreditFor(314) {
 			t.Fatalf("no credit for packet %d", i)
 		}
-		s.Spend(314)
+		s.SpendCredit(314)
 		r.CountReceived(314)
 		r.RecordWaiting(314)
 	}
-	if s.Affords(314) || !s.Affords(4*64) || s.Affords(4*64+1) {
+	if s.HasCreditFor(314) || !s.HasCreditFor(4*64) || s.HasCreditFor(4*64+1) {
 		t.Fatal("35 of 39 blocks are used: there is credit for four")
 	}
 	s.Wait(10*us, true)
-	if r.Free(314); r.Due() {
+	if r.FreePacket(314); r.UpdateIsDue() {
 		t.Fatal("it tells of five blocks, and 9 are an update")
 	}
-	if r.Free(314); !r.Due() {
+	if r.FreePacket(314); !r.UpdateIsDue() {
 		t.Fatal("it does not tell of ten blocks")
 	}
 	if got := r.CreditUpdate(); got != 49 {
 		t.Fatalf("FCCL is %d: 35 have come, and of 39 the buffer holds 25", got)
 	}
-	s.Limit(49)
+	s.ApplyLimit(49)
 	s.Wait(12*us, false)
-	if !s.Affords(14*64) || s.Affords(14*64+1) {
+	if !s.HasCreditFor(14*64) || s.HasCreditFor(14*64+1) {
 		t.Fatal("credit for 14 blocks was expected")
 	}
 	want := Spent{Buffer: 39 * Block, Available: 14 * Block, Time: 2 * us, Waits: 1, Updates: 1}
-	if diff := cmp.Diff(want, s.Spent(20*us)); diff != "" {
+	if diff := cmp.Diff(want, s.Statistics(20*us)); diff != "" {
 		t.Errorf("sender (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Given{Buffer: 39 * Block, Held: 25 * Block, Peak: 35 * Block, Updates: 1}, r.Given()); diff != "" {
+	if diff := cmp.Diff(Given{Buffer: 39 * Block, Held: 25 * Block, Peak: 35 * Block, Updates: 1}, r.Statistics()); diff != "" {
 		t.Errorf("receiver (-want +got):\n%s", diff)
 	}
 }
@@ -55,25 +55,25 @@ func TestTranscript(t *testing.T) {
 func TestLostData(t *testing.T) {
 	c := &Config{Buffer: 640, Update: 64}
 	s, r := NewSender(c), NewReceiver(c)
-	s.Spend(64)
-	s.Spend(128) // lost
+	s.SpendCredit(64)
+	s.SpendCredit(128) // lost
 	r.CountReceived(64)
-	s.Limit(r.CreditUpdate())
-	if s.Affords(9 * 64) {
+	s.ApplyLimit(r.CreditUpdate())
+	if s.HasCreditFor(9 * 64) {
 		t.Error("credit of lost blocks is there before anybody knows")
 	}
-	r.Heard(s.Sent())
-	s.Limit(r.CreditUpdate())
-	if !s.Settled() || r.Given().Lost != 2 {
-		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
+	r.ApplySent(s.SentBlocks())
+	s.ApplyLimit(r.CreditUpdate())
+	if !s.AllReturned() || r.Statistics().Lost != 2 {
+		t.Errorf("settled %v, %+v", s.AllReturned(), r.Statistics())
 	}
-	s.Spend(64)
+	s.SpendCredit(64)
 	r.CountReceived(64)
 	r.CountReceived(64)
-	r.Heard(s.Sent())
-	s.Limit(r.CreditUpdate())
-	if !s.Settled() || r.Given().Surplus != 1 {
-		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
+	r.ApplySent(s.SentBlocks())
+	s.ApplyLimit(r.CreditUpdate())
+	if !s.AllReturned() || r.Statistics().Surplus != 1 {
+		t.Errorf("settled %v, %+v", s.AllReturned(), r.Statistics())
 	}
 }
 
@@ -82,17 +82,17 @@ func TestLostData(t *testing.T) {
 func TestLongPacket(t *testing.T) {
 	c := &Config{Buffer: 640, Update: 64}
 	s, r := NewSender(c), NewReceiver(c)
-	if !s.Affords(9000) {
+	if !s.HasCreditFor(9000) {
 		t.Fatal("it would wait for ever")
 	}
-	s.Spend(9000)
+	s.SpendCredit(9000)
 	r.CountReceived(9000)
 	r.RecordWaiting(9000)
-	if s.Limit(r.CreditUpdate()); s.Affords(1) {
+	if s.ApplyLimit(r.CreditUpdate()); s.HasCreditFor(1) {
 		t.Error("there is credit beside it")
 	}
-	r.Free(9000)
-	if s.Limit(r.CreditUpdate()); !s.Settled() {
+	r.FreePacket(9000)
+	if s.ApplyLimit(r.CreditUpdate()); !s.AllReturned() {
 		t.Error("not all credit is back")
 	}
 }
@@ -101,18 +101,18 @@ func TestLongPacket(t *testing.T) {
 func TestWait(t *testing.T) {
 	s := NewSender(&Config{Buffer: 64})
 	s.Wait(10*us, true)
-	if x := s.Spent(9 * us); x.Waiting || x.Waits != 0 || x.Time != 0 {
+	if x := s.Statistics(9 * us); x.Waiting || x.Waits != 0 || x.Time != 0 {
 		t.Errorf("it waits before the line is free: %+v", x)
 	}
 	s.Wait(9*us, false)
-	if x := s.Spent(20 * us); x.Waits != 0 || x.Time != 0 {
+	if x := s.Statistics(20 * us); x.Waits != 0 || x.Time != 0 {
 		t.Errorf("credit came in time: %+v", x)
 	}
 	s.Wait(30*us, true)
 	if since, waits := s.WaitingSince(); !waits || since != 30*us {
 		t.Errorf("%v, %v", since, waits)
 	}
-	if x := s.Spent(33 * us); !x.Waiting || x.Waits != 1 || x.Time != 3*us {
+	if x := s.Statistics(33 * us); !x.Waiting || x.Waits != 1 || x.Time != 3*us {
 		t.Errorf("%+v", x)
 	}
 }
@@ -139,34 +139,34 @@ func TestModel(t *testing.T) {
 		var holds Counter
 		arrive := func(m message) {
 			if m.size == 0 {
-				r.Heard(m.says)
+				r.ApplySent(m.says)
 				return
 			}
 			r.CountReceived(m.size)
 			r.RecordWaiting(m.size)
 			held = append(held, m.size)
-			if holds += Blocks(m.size); holds > whole(c.Buffer) {
-				t.Fatalf("%d blocks are held in a buffer of %d", holds, whole(c.Buffer))
+			if holds += BlocksOf(m.size); holds > wholeBlocks(c.Buffer) {
+				t.Fatalf("%d blocks are held in a buffer of %d", holds, wholeBlocks(c.Buffer))
 			}
 		}
 		free := func() {
 			i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
 			n := held[i]
 			held = append(held[:i], held[i+1:]...)
-			holds -= Blocks(n)
-			if r.Free(n); r.Due() {
+			holds -= BlocksOf(n)
+			if r.FreePacket(n); r.UpdateIsDue() {
 				back = append(back, message{says: r.CreditUpdate()})
 			}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0, 1, 2:
-				if n := units.Bytes(rapid.IntRange(1, int(whole(c.Buffer)*64)).Draw(t, "size")); s.Affords(n) {
-					s.Spend(n)
+				if n := units.Bytes(rapid.IntRange(1, int(wholeBlocks(c.Buffer)*64)).Draw(t, "size")); s.HasCreditFor(n) {
+					s.SpendCredit(n)
 					there = append(there, message{size: n})
 				}
 			case 3:
-				there = append(there, message{says: s.Sent()})
+				there = append(there, message{says: s.SentBlocks()})
 			case 4:
 				back = append(back, message{says: r.CreditUpdate()})
 			case 5, 6:
@@ -194,7 +194,7 @@ func TestModel(t *testing.T) {
 						lateBack = append(lateBack, m)
 						fallthrough
 					default:
-						s.Limit(m.says)
+						s.ApplyLimit(m.says)
 					}
 				}
 			case 8:
@@ -207,7 +207,7 @@ func TestModel(t *testing.T) {
 					lateThere = lateThere[1:]
 				}
 				if len(lateBack) > 0 {
-					s.Limit(lateBack[0].says)
+					s.ApplyLimit(lateBack[0].says)
 					lateBack = lateBack[1:]
 				}
 			}
@@ -218,9 +218,9 @@ func TestModel(t *testing.T) {
 		for len(held) > 0 {
 			free()
 		}
-		r.Heard(s.Sent())
-		s.Limit(r.CreditUpdate())
-		if !s.Settled() || !s.Affords(c.Buffer) {
+		r.ApplySent(s.SentBlocks())
+		s.ApplyLimit(r.CreditUpdate())
+		if !s.AllReturned() || !s.HasCreditFor(c.Buffer) {
 			t.Fatalf("not all credit is back: %+v %+v", s, r)
 		}
 	})

@@ -64,7 +64,7 @@ func (q *Queue) Push(p *packet.Packet) {
 	f := q.flowOf(p.Hash)
 	if !f.active {
 		f.active, f.credit = true, q.quantum
-		q.begun.push(f)
+		q.begun.pushFlow(f)
 	}
 	p.Next = nil
 	if f.first == nil {
@@ -78,9 +78,9 @@ func (q *Queue) Push(p *packet.Packet) {
 	q.bytes += p.Size
 }
 
-// Head returns the packet that Pop would return, or nil. It changes nothing.
-func (q *Queue) Head() *packet.Packet {
-	if f := q.serving(); f != nil {
+// HeadPacket returns the packet that Pop would return, or nil. It changes nothing.
+func (q *Queue) HeadPacket() *packet.Packet {
+	if f := q.servedFlow(); f != nil {
 		return f.first
 	}
 	return nil
@@ -88,7 +88,7 @@ func (q *Queue) Head() *packet.Packet {
 
 // Pop removes and returns the packet to send, or nil.
 func (q *Queue) Pop() *packet.Packet {
-	f := q.serving()
+	f := q.servedFlow()
 	if f == nil {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (q *Queue) DropFattest() *packet.Packet {
 	return p
 }
 
-// Walk calls see for all packets, flow by flow. see must not change the queue.
-func (q *Queue) Walk(see func(*packet.Packet)) {
+// EachPacket calls see for all packets, flow by flow. see must not change the queue.
+func (q *Queue) EachPacket(see func(*packet.Packet)) {
 	for _, f := range [...]*flow{q.begun.first, q.turns.first} {
 		for ; f != nil; f = f.next {
 			for p := f.first; p != nil; p = p.Next {
@@ -133,9 +133,9 @@ func (q *Queue) Walk(see func(*packet.Packet)) {
 	}
 }
 
-// serving returns the flow whose turn it is. It has a packet and credit: settle
+// servedFlow returns the flow whose turn it is. It has a packet and credit: settle
 // ensures that, and a flow that begins has both.
-func (q *Queue) serving() *flow {
+func (q *Queue) servedFlow() *flow {
 	if q.begun.first != nil {
 		return q.begun.first
 	}
@@ -167,13 +167,13 @@ func (q *Queue) endTurns() {
 		case f == nil:
 			return
 		case f.first == nil && !f.sent && f.credit > 0:
-			l.pop()
+			l.popFlow()
 			f.active, f.shared = false, false
 		case f.first == nil || f.credit <= 0:
-			l.pop()
+			l.popFlow()
 			f.credit = min(f.credit, 0) + q.quantum
 			f.sent = false
-			q.turns.push(f)
+			q.turns.pushFlow(f)
 		default:
 			return
 		}
@@ -208,7 +208,7 @@ func (q *Queue) flowOf(hash uint64) *flow {
 // list is an ordered list of flows.
 type list struct{ first, last *flow }
 
-func (l *list) push(f *flow) {
+func (l *list) pushFlow(f *flow) {
 	f.next = nil
 	if l.first == nil {
 		l.first = f
@@ -218,4 +218,4 @@ func (l *list) push(f *flow) {
 	l.last = f
 }
 
-func (l *list) pop() { l.first = l.first.next }
+func (l *list) popFlow() { l.first = l.first.next }

@@ -17,7 +17,7 @@ import (
 const mtu = 1538 // of Ethernet, on the wire
 
 // TestModel: whatever is pushed, popped and dropped, nothing is lost or invented,
-// packets of a flow keep their order, and Head returns what Pop will return. The
+// packets of a flow keep their order, and HeadPacket returns what Pop will return. The
 // flows collide: many have the same slot in the same set.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestModel(t *testing.T) {
 				packets++
 				bytes += p.Size
 			case "pop":
-				head := q.Head()
+				head := q.HeadPacket()
 				p := q.Pop()
 				if p != head || (p == nil) != (packets == 0) {
 					t.Fatalf("Pop gives %v, Head gave %v, %d packets wait", p, head, packets)
@@ -72,7 +72,7 @@ func TestModel(t *testing.T) {
 				t.Fatalf("%d packets, %d bytes; want %d, %d", q.Len(), q.Bytes(), packets, bytes)
 			}
 			walked := map[uint64][]*packet.Packet{}
-			q.Walk(func(p *packet.Packet) { walked[p.Hash] = append(walked[p.Hash], p) })
+			q.EachPacket(func(p *packet.Packet) { walked[p.Hash] = append(walked[p.Hash], p) })
 			for _, hash := range flows {
 				if !slices.Equal(walked[hash], model[hash]) {
 					t.Fatalf("flow %d has %d packets, want %d", hash, len(walked[hash]), len(model[hash]))
@@ -146,12 +146,12 @@ func TestBacklogs(t *testing.T) {
 			})
 		}
 		run(New(quantum), streams, float64(rapid.IntRange(mtu, 400*mtu).Draw(t, "time")))
-		least, most := streams[0].sent, streams[0].sent
+		minSent, maxSent := streams[0].sent, streams[0].sent
 		for _, s := range streams {
-			least, most = min(least, s.sent), max(most, s.sent)
+			minSent, maxSent = min(minSent, s.sent), max(maxSent, s.sent)
 		}
-		if bound := quantum + packet.OnWire(9014); most-least > bound {
-			t.Fatalf("the flows have sent between %d and %d bytes, bound %d", least, most, bound)
+		if bound := quantum + packet.OnWire(9014); maxSent-minSent > bound {
+			t.Fatalf("the flows have sent between %d and %d bytes, bound %d", minSent, maxSent, bound)
 		}
 	})
 }
@@ -319,7 +319,7 @@ func BenchmarkPushPop(b *testing.B) {
 			b.ReportAllocs()
 			q := New(mtu)
 			for i := range 2 * flows {
-				q.Push(&packet.Packet{Hash: packet.Mix(uint64(i % flows)), Size: 1514})
+				q.Push(&packet.Packet{Hash: packet.MixBits(uint64(i % flows)), Size: 1514})
 			}
 			for b.Loop() {
 				q.Push(q.Pop())
@@ -331,12 +331,12 @@ func BenchmarkPushPop(b *testing.B) {
 func TestNoAllocation(t *testing.T) {
 	q := New(mtu)
 	for i := range 64 {
-		q.Push(&packet.Packet{Hash: packet.Mix(uint64(i % 32)), Size: 1514})
+		q.Push(&packet.Packet{Hash: packet.MixBits(uint64(i % 32)), Size: 1514})
 	}
 	if n := testing.AllocsPerRun(1000, func() {
 		q.Push(q.Pop())
 		q.Push(q.DropFattest())
-		q.Head()
+		q.HeadPacket()
 	}); n != 0 {
 		t.Errorf("%v allocations a packet", n)
 	}

@@ -15,12 +15,12 @@ type Chooser interface {
 	// SetGroups sets the number of groups of paths, at the beginning and whenever the
 	// switch gets a new table. It invalidates any state about earlier groups.
 	SetGroups(n int)
-	// Choose makes the choice for a packet whose paths are those of a group, 0 to n-1. It
+	// ChoosePath makes the choice for a packet whose paths are those of a group, 0 to n-1. It
 	// is called once for each packet with more than one path.
-	Choose(now units.Time, p *packet.Packet, group uint16) Choice
-	// Stateful reports whether a choice depends on earlier choices and affects later
+	ChoosePath(now units.Time, p *packet.Packet, group uint16) Choice
+	// IsStateful reports whether a choice depends on earlier choices and affects later
 	// ones.
-	Stateful() bool
+	IsStateful() bool
 }
 
 // Env is what a switch provides to its chooser.
@@ -29,8 +29,8 @@ type Env struct {
 	Rand *rand.Rand // specific to the switch
 }
 
-// Hash returns the hash of a packet's flow with the switch's seed.
-func (e Env) Hash(p *packet.Packet) uint64 { return packet.Mix(p.Hash ^ e.Seed) }
+// HashFlow returns the hash of a packet's flow with the switch's seed.
+func (e Env) HashFlow(p *packet.Packet) uint64 { return packet.MixBits(p.Hash ^ e.Seed) }
 
 // New returns the chooser that settings, which have passed Validate, describe; nil means ECMP.
 // seed determines how hashes map flows to paths; random is the source of random choices.
@@ -38,7 +38,7 @@ func New(s Settings, seed uint64, random *rand.Rand) Chooser {
 	if s == nil {
 		s = &ECMP{}
 	}
-	return s.New(Env{packet.Mix(seed), random})
+	return s.New(Env{packet.MixBits(seed), random})
 }
 
 // Choice determines the path of one packet for any number of paths.
@@ -47,32 +47,32 @@ type Choice struct {
 	modulo bool // number is a counter; otherwise its bits are random
 }
 
-// Drawn returns a choice by random bits, such as those of a hash: all paths are equally
+// RandomChoice returns a choice by random bits, such as those of a hash: all paths are equally
 // likely.
-func Drawn(bits uint64) Choice { return Choice{bits, false} }
+func RandomChoice(bits uint64) Choice { return Choice{bits, false} }
 
-// Numbered returns a choice by a counter: the path is the number modulo the number of
+// NumberedChoice returns a choice by a counter: the path is the number modulo the number of
 // paths.
-func Numbered(n uint64) Choice { return Choice{n, true} }
+func NumberedChoice(n uint64) Choice { return Choice{n, true} }
 
-// Among returns one of n paths, 0 to n-1.
-func (c Choice) Among(n uint32) uint32 {
+// PickAmong returns one of n paths, 0 to n-1.
+func (c Choice) PickAmong(n uint32) uint32 {
 	if c.modulo {
 		return uint32(c.number) % n
 	}
-	return scale(uint32(c.number>>32), n)
+	return scaleBits(uint32(c.number>>32), n)
 }
 
-// Others returns one of others paths, 0 to others-1, for a packet that cannot take the
-// one of n paths that Among returned. It uses bits that Among does not, so such packets
+// PickOther returns one of others paths, 0 to others-1, for a packet that cannot take the
+// one of n paths that PickAmong returned. It uses bits that PickAmong does not, so such packets
 // spread evenly over the rest.
-func (c Choice) Others(n, others uint32) uint32 {
+func (c Choice) PickOther(n, others uint32) uint32 {
 	if c.modulo {
 		return uint32(c.number) / n % others
 	}
-	return scale(uint32(c.number), others)
+	return scaleBits(uint32(c.number), others)
 }
 
-// scale maps 32 random bits to a number from 0 to n-1, without the bias or the cost of a
+// scaleBits maps 32 random bits to a number from 0 to n-1, without the bias or the cost of a
 // division.
-func scale(bits, n uint32) uint32 { return uint32(uint64(bits) * uint64(n) >> 32) }
+func scaleBits(bits, n uint32) uint32 { return uint32(uint64(bits) * uint64(n) >> 32) }

@@ -54,13 +54,13 @@ func TestRandom(t *testing.T) {
 		others := make([][]int, n)
 		repeated, last := 0, uint32(0)
 		for i := range draws {
-			c := h.Choose(0, udp(1), 1)
-			a := c.Among(n)
+			c := h.ChoosePath(0, udp(1), 1)
+			a := c.PickAmong(n)
 			first[a]++
 			if others[a] == nil {
 				others[a] = make([]int, n-1)
 			}
-			others[a][c.Others(n, n-1)]++
+			others[a][c.PickOther(n, n-1)]++
 			if i > 0 && a == last {
 				repeated++
 			}
@@ -83,9 +83,9 @@ func TestRoundRobin(t *testing.T) {
 	h := chooser(&RoundRobin{})
 	var got []uint32
 	for i := range 8 {
-		got = append(got, h.Choose(0, udp(i), 1).Among(3))
+		got = append(got, h.ChoosePath(0, udp(i), 1).PickAmong(3))
 		if i%2 == 0 {
-			got = append(got, 10+h.Choose(0, udp(i), 2).Among(2))
+			got = append(got, 10+h.ChoosePath(0, udp(i), 2).PickAmong(2))
 		}
 	}
 	if want := []uint32{0, 10, 1, 2, 11, 0, 1, 10, 2, 0, 11, 1}; !cmp.Equal(got, want) {
@@ -93,8 +93,8 @@ func TestRoundRobin(t *testing.T) {
 	}
 	count := map[uint32]int{}
 	for i := range 600 {
-		if c := h.Choose(0, udp(i), 3); c.Among(3) == 0 {
-			count[c.Others(3, 2)]++
+		if c := h.ChoosePath(0, udp(i), 3); c.PickAmong(3) == 0 {
+			count[c.PickOther(3, 2)]++
 		}
 	}
 	if want := map[uint32]int{0: 100, 1: 100}; !cmp.Equal(count, want) {
@@ -108,8 +108,8 @@ func TestECMPOthers(t *testing.T) {
 	h := chooser(&ECMP{})
 	count := make([]int, 3)
 	for i := range 60_000 {
-		if c := h.Choose(0, udp(i), 1); c.Among(4) == 2 {
-			count[c.Others(4, 3)]++
+		if c := h.ChoosePath(0, udp(i), 1); c.PickAmong(4) == 2 {
+			count[c.PickOther(4, 3)]++
 		}
 	}
 	even(t, "second choice", count)
@@ -121,7 +121,7 @@ func TestFlowlet(t *testing.T) {
 	const gap = 100 * units.Microsecond
 	h := chooser(&Flowlet{Gap: gap, Table: DefaultTable})
 	p := udp(7)
-	draw := func(now units.Time) uint64 { return h.Choose(now, p, 1).number }
+	draw := func(now units.Time) uint64 { return h.ChoosePath(now, p, 1).number }
 	first := draw(0)
 	now := units.Time(0)
 	for range 1000 { // for much longer than the gap
@@ -147,10 +147,10 @@ func TestFlowletsSpread(t *testing.T) {
 	h := chooser(&Flowlet{Gap: units.Microsecond, Table: 64})
 	one, many := make([]int, 5), make([]int, 5)
 	for i := range 50_000 {
-		one[h.Choose(units.Time(i)*units.Microsecond, udp(1), 1).Among(5)]++
+		one[h.ChoosePath(units.Time(i)*units.Microsecond, udp(1), 1).PickAmong(5)]++
 	}
 	for i := range 50_000 {
-		many[h.Choose(units.Time(100_000+i)*units.Microsecond, udp(i), 1).Among(5)]++
+		many[h.ChoosePath(units.Time(100_000+i)*units.Microsecond, udp(i), 1).PickAmong(5)]++
 	}
 	even(t, "flowlets of one flow", one)
 	even(t, "flowlets of many flows", many)
@@ -164,8 +164,8 @@ func TestFlowletsShareEntries(t *testing.T) {
 	draws, apart := map[uint64]bool{}, map[uint64]bool{}
 	for i := range 100 {
 		now := units.Time(i) * gap / 2
-		draws[one.Choose(now, udp(i), uint16(i%3)).number] = true
-		apart[large.Choose(now, udp(i), uint16(i%3)).number] = true
+		draws[one.ChoosePath(now, udp(i), uint16(i%3)).number] = true
+		apart[large.ChoosePath(now, udp(i), uint16(i%3)).number] = true
 	}
 	if len(draws) != 1 || len(apart) < 90 {
 		t.Errorf("100 flows: %d draws with one entry, %d with %d", len(draws), len(apart), DefaultTable)
@@ -189,7 +189,7 @@ func TestFlowletsKeepOrder(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "packets") {
 			now += units.Time(rapid.Int64Range(0, 2*int64(gap)).Draw(t, "interval"))
 			flow := rapid.IntRange(0, 5).Draw(t, "flow")
-			way := h.Choose(now, udp(flow), 1).Among(uint32(len(delays)))
+			way := h.ChoosePath(now, udp(flow), 1).PickAmong(uint32(len(delays)))
 			at := now + units.Time(delays[way])
 			if last, ok := arrived[flow]; ok && at < last {
 				t.Fatalf("flow %d: a packet sent at %v arrives at %v, the one before at %v", flow, now, at, last)
@@ -206,7 +206,7 @@ func TestEntropy(t *testing.T) {
 		return &packet.Packet{Version: 6, Proto: wire.ProtoTCP, Label: l, Hash: 99}
 	}
 	tcp := &packet.Packet{Version: 4, Proto: wire.ProtoTCP, SrcPort: 5, Hash: 99}
-	hashed := chooser(&ECMP{}).Choose(0, tcp, 1)
+	hashed := chooser(&ECMP{}).ChoosePath(0, tcp, 1)
 	for _, c := range []struct {
 		name   string
 		config Entropy
@@ -221,13 +221,13 @@ func TestEntropy(t *testing.T) {
 		{"label", Entropy{Field: FlowLabel, Divide: 1}, label(0xfffff), 16, 15},
 		{"label, second digit", Entropy{Field: FlowLabel, Divide: 16}, label(0x0a3), 16, 10},
 		{"label, most divided", Entropy{Field: FlowLabel, Divide: MaxDivide}, label(0xfffff), 16, 0},
-		{"no label", Entropy{Field: FlowLabel, Divide: 1}, label(0), 16, hashed.Among(16)},
-		{"IPv4 has no label", Entropy{Field: FlowLabel, Divide: 1}, tcp, 16, hashed.Among(16)},
-		{"TCP", Entropy{Divide: 1}, tcp, 16, hashed.Among(16)},
-		{"no port", Entropy{Divide: 1}, &packet.Packet{Version: 4, Proto: wire.ProtoUDP, Hash: 99}, 16, hashed.Among(16)},
-		{"no IP", Entropy{Divide: 1}, &packet.Packet{Hash: 99}, 16, hashed.Among(16)},
+		{"no label", Entropy{Field: FlowLabel, Divide: 1}, label(0), 16, hashed.PickAmong(16)},
+		{"IPv4 has no label", Entropy{Field: FlowLabel, Divide: 1}, tcp, 16, hashed.PickAmong(16)},
+		{"TCP", Entropy{Divide: 1}, tcp, 16, hashed.PickAmong(16)},
+		{"no port", Entropy{Divide: 1}, &packet.Packet{Version: 4, Proto: wire.ProtoUDP, Hash: 99}, 16, hashed.PickAmong(16)},
+		{"no IP", Entropy{Divide: 1}, &packet.Packet{Hash: 99}, 16, hashed.PickAmong(16)},
 	} {
-		if got := chooser(&c.config).Choose(0, c.packet, 1).Among(c.ways); got != c.want {
+		if got := chooser(&c.config).ChoosePath(0, c.packet, 1).PickAmong(c.ways); got != c.want {
 			t.Errorf("%s: way %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -241,7 +241,7 @@ func TestEntropyReachesEveryPath(t *testing.T) {
 		paths := map[[2]uint32]bool{}
 		for port := range int(m * m) {
 			p := udp(49152 + port)
-			paths[[2]uint32{edge.Choose(0, p, 1).Among(m), agg.Choose(0, p, 1).Among(m)}] = true
+			paths[[2]uint32{edge.ChoosePath(0, p, 1).PickAmong(m), agg.ChoosePath(0, p, 1).PickAmong(m)}] = true
 		}
 		if len(paths) != int(m*m) {
 			t.Errorf("%d ports take %d paths through %d times %d ways", m*m, len(paths), m, m)

@@ -24,4 +24,6 @@ type ecmp struct {
 	env Env
 }
 
-func (c *ecmp) Choose(_ units.Time, p *packet.Packet, _ uint16) Choice { return Drawn(c.env.Hash(p)) }
+func (c *ecmp) ChoosePath(_ units.Time, p *packet.Packet, _ uint16) Choice {
+	return RandomChoice(c.env.HashFlow(p))
+}

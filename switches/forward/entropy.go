@@ -34,7 +34,7 @@ func init() {
 // Validate implements Settings.
 func (e *Entropy) Validate() error {
 	var c registry.Check
-	c.Number("divide", e.Divide, 1, MaxDivide)
+	c.CheckNumber("divide", e.Divide, 1, MaxDivide)
 	return c.Err()
 }
 
@@ -81,15 +81,15 @@ type entropy struct {
 	divide uint32
 }
 
-func (c *entropy) Choose(_ units.Time, p *packet.Packet, _ uint16) Choice {
-	if v := c.value(p); v != 0 {
-		return Numbered(uint64(v / c.divide))
+func (c *entropy) ChoosePath(_ units.Time, p *packet.Packet, _ uint16) Choice {
+	if v := c.entropyOf(p); v != 0 {
+		return NumberedChoice(uint64(v / c.divide))
 	}
-	return Drawn(c.env.Hash(p))
+	return RandomChoice(c.env.HashFlow(p))
 }
 
-// value returns the field by which the source chooses, or 0 if there is none.
-func (c *entropy) value(p *packet.Packet) uint32 {
+// entropyOf returns the field by which the source chooses, or 0 if there is none.
+func (c *entropy) entropyOf(p *packet.Packet) uint32 {
 	switch {
 	case c.field == FlowLabel && p.Version == 6:
 		return p.Label

@@ -39,9 +39,9 @@ func init() {
 func (f *Flowlet) Validate() error {
 	var c registry.Check
 	if f.Gap <= 0 || f.Gap > maxGap {
-		c.Bad("gap", f.Gap, "a time above 0 and at most %v, such as 100us: without a gap every packet is a flowlet, which is random", maxGap)
+		c.AddRange("gap", f.Gap, "a time above 0 and at most %v, such as 100us: without a gap every packet is a flowlet, which is random", maxGap)
 	}
-	c.Number("table", f.Table, 1, MaxTable)
+	c.CheckNumber("table", f.Table, 1, MaxTable)
 	return c.Err()
 }
 
@@ -62,17 +62,17 @@ type flowlet struct {
 	draw  uint64     // determines its path
 }
 
-func (c *flowlets) SetGroups(int)  {}
-func (c *flowlets) Stateful() bool { return true }
+func (c *flowlets) SetGroups(int)    {}
+func (c *flowlets) IsStateful() bool { return true }
 
-// Choose returns the choice of the flowlet that a packet belongs to. An entry does not
+// ChoosePath returns the choice of the flowlet that a packet belongs to. An entry does not
 // store a path but the random bits that select it, so flows to different destinations
 // may share one.
-func (c *flowlets) Choose(now units.Time, p *packet.Packet, _ uint16) Choice {
-	f := &c.table[scale(uint32(c.env.Hash(p)>>32), uint32(len(c.table)))]
+func (c *flowlets) ChoosePath(now units.Time, p *packet.Packet, _ uint16) Choice {
+	f := &c.table[scaleBits(uint32(c.env.HashFlow(p)>>32), uint32(len(c.table)))]
 	if now >= f.until {
 		f.draw = c.env.Rand.Uint64()
 	}
 	f.until = now + c.gap
-	return Drawn(f.draw)
+	return RandomChoice(f.draw)
 }

@@ -44,5 +44,5 @@ type stateless struct{}
 // SetGroups implements Chooser.
 func (stateless) SetGroups(int) {}
 
-// Stateful implements Chooser.
-func (stateless) Stateful() bool { return false }
+// IsStateful implements Chooser.
+func (stateless) IsStateful() bool { return false }

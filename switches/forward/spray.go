@@ -33,16 +33,18 @@ func (*RoundRobin) New(Env) Chooser { return &roundRobin{} }
 
 type random struct{ rand *rand.Rand }
 
-func (c *random) SetGroups(int)                                    {}
-func (c *random) Stateful() bool                                   { return true }
-func (c *random) Choose(units.Time, *packet.Packet, uint16) Choice { return Drawn(c.rand.Uint64()) }
+func (c *random) SetGroups(int)    {}
+func (c *random) IsStateful() bool { return true }
+func (c *random) ChoosePath(units.Time, *packet.Packet, uint16) Choice {
+	return RandomChoice(c.rand.Uint64())
+}
 
 type roundRobin struct{ turn []uint32 } // by group, packets so far
 
-func (c *roundRobin) SetGroups(n int) { c.turn = make([]uint32, n) }
-func (c *roundRobin) Stateful() bool  { return true }
+func (c *roundRobin) SetGroups(n int)  { c.turn = make([]uint32, n) }
+func (c *roundRobin) IsStateful() bool { return true }
 
-func (c *roundRobin) Choose(_ units.Time, _ *packet.Packet, group uint16) Choice {
+func (c *roundRobin) ChoosePath(_ units.Time, _ *packet.Packet, group uint16) Choice {
 	c.turn[group]++
-	return Numbered(uint64(c.turn[group] - 1))
+	return NumberedChoice(uint64(c.turn[group] - 1))
 }

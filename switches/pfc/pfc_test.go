@@ -28,32 +28,32 @@ func TestPauseTime(t *testing.T) {
 // TestSenderTranscript: two classes of one port, with pauses that overlap.
 func TestSenderTranscript(t *testing.T) {
 	s := NewSender(false, &Configs{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, refreshed after 2.56
-	if s.Due() != units.Never {
-		t.Fatalf("due at %v before anything", s.Due())
+	if s.NextRefresh() != units.Never {
+		t.Fatalf("due at %v before anything", s.NextRefresh())
 	}
-	if f := s.Xoff(0, 3, 7, rate); f != (wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}}) || s.Due() != 2_560_000 {
-		t.Fatalf("xoff: %+v, due %v", f, s.Due())
+	if f := s.PauseClass(0, 3, 7, rate); f != (wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}}) || s.NextRefresh() != 2_560_000 {
+		t.Fatalf("xoff: %+v, due %v", f, s.NextRefresh())
 	}
-	if f := s.Xoff(us, 5, 2, rate); f != (wire.Pause{Classes: 32, Quanta: [8]uint16{5: 200}}) || s.Due() != 2_560_000 {
-		t.Fatalf("second xoff: %+v, due %v", f, s.Due())
+	if f := s.PauseClass(us, 5, 2, rate); f != (wire.Pause{Classes: 32, Quanta: [8]uint16{5: 200}}) || s.NextRefresh() != 2_560_000 {
+		t.Fatalf("second xoff: %+v, due %v", f, s.NextRefresh())
 	}
-	if f := s.Refresh(2_560_000, rate); f != (wire.Pause{Classes: 40, Quanta: [8]uint16{3: 100, 5: 200}}) || s.Due() != 4_560_000 {
-		t.Fatalf("refresh: %+v, due %v", f, s.Due())
+	if f := s.RefreshPauses(2_560_000, rate); f != (wire.Pause{Classes: 40, Quanta: [8]uint16{3: 100, 5: 200}}) || s.NextRefresh() != 4_560_000 {
+		t.Fatalf("refresh: %+v, due %v", f, s.NextRefresh())
 	}
-	if f := s.Xon(4*us, 3); f != (wire.Pause{Classes: 8}) {
+	if f := s.ResumeClass(4*us, 3); f != (wire.Pause{Classes: 8}) {
 		t.Fatalf("xon: %+v", f)
 	}
 	want := Sent{Time: 4 * us, Pauses: 1, PauseFrames: 2, ResumeFrames: 1, Causes: []units.Time{7: 4 * us}}
-	if diff := cmp.Diff(want, s.Sent(9*us, 3)); diff != "" {
+	if diff := cmp.Diff(want, s.Statistics(9*us, 3)); diff != "" {
 		t.Errorf("class 3 (-want +got):\n%s", diff)
 	}
 	want = Sent{Asking: true, Time: 8 * us, Pauses: 1, PauseFrames: 2, Causes: []units.Time{2: 8 * us}}
-	if diff := cmp.Diff(want, s.Sent(9*us, 5)); diff != "" {
+	if diff := cmp.Diff(want, s.Statistics(9*us, 5)); diff != "" {
 		t.Errorf("class 5 (-want +got):\n%s", diff)
 	}
-	s.Xon(9*us, 5)
-	if s.Due() != units.Never || s.Asking() != 0 {
-		t.Errorf("in the end due %v, asking %b", s.Due(), s.Asking())
+	s.ResumeClass(9*us, 5)
+	if s.NextRefresh() != units.Never || s.RequestedClasses() != 0 {
+		t.Errorf("in the end due %v, asking %b", s.NextRefresh(), s.RequestedClasses())
 	}
 }
 
@@ -61,24 +61,24 @@ func TestSenderTranscript(t *testing.T) {
 func TestReceiverTranscript(t *testing.T) {
 	r := NewReceiver(&Configs{}, Obeyed{Classes: 0xff})
 	frame := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}} // 5.12 us
-	r.Frame(0, &frame, rate, 0)
-	if r.Blocked() != 8 || r.Due() != 5_120_000 {
-		t.Fatalf("blocked %b, due %v", r.Blocked(), r.Due())
+	r.ApplyFrame(0, &frame, rate, 0)
+	if r.BlockedClasses() != 8 || r.NextExpiry() != 5_120_000 {
+		t.Fatalf("blocked %b, due %v", r.BlockedClasses(), r.NextExpiry())
 	}
-	r.Frame(3*us, &frame, rate, 0)
-	if r.Due() != 8_120_000 {
-		t.Fatalf("a second frame leaves it at %v", r.Due())
+	r.ApplyFrame(3*us, &frame, rate, 0)
+	if r.NextExpiry() != 8_120_000 {
+		t.Fatalf("a second frame leaves it at %v", r.NextExpiry())
 	}
-	r.Expire(8_120_000)
-	if r.Blocked() != 0 || r.Due() != units.Never {
-		t.Fatalf("after it expired: blocked %b, due %v", r.Blocked(), r.Due())
+	r.ExpirePauses(8_120_000)
+	if r.BlockedClasses() != 0 || r.NextExpiry() != units.Never {
+		t.Fatalf("after it expired: blocked %b, due %v", r.BlockedClasses(), r.NextExpiry())
 	}
-	if got := r.Got(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 1, PauseFrames: 2}) {
+	if got := r.Statistics(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 1, PauseFrames: 2}) {
 		t.Errorf("%+v", got)
 	}
 	// A class that is not paused can be resumed.
-	r.Frame(20*us, &wire.Pause{Classes: 0xff}, rate, 0)
-	if got := r.Got(20*us, 3); got.ResumeFrames != 1 || got.Paused {
+	r.ApplyFrame(20*us, &wire.Pause{Classes: 0xff}, rate, 0)
+	if got := r.Statistics(20*us, 3); got.ResumeFrames != 1 || got.Paused {
 		t.Errorf("%+v", got)
 	}
 }
@@ -112,9 +112,9 @@ func TestReceiver_IgnoresAndCountsWhatItDoesNotObey(t *testing.T) {
 		{"PFC at a port with PAUSE", Obeyed{Pause: true}, ask(0xff, 100), 0, true},
 	} {
 		r := NewReceiver(&Configs{}, c.obeys)
-		ignored := r.Frame(0, c.frame, rate, 0xff)
-		if r.Paused() != c.paused || r.Blocked() != c.paused || ignored != c.ignored {
-			t.Errorf("%s: paused %08b, blocked %08b, ignored %v", c.name, r.Paused(), r.Blocked(), ignored)
+		ignored := r.ApplyFrame(0, c.frame, rate, 0xff)
+		if r.PausedClasses() != c.paused || r.BlockedClasses() != c.paused || ignored != c.ignored {
+			t.Errorf("%s: paused %08b, blocked %08b, ignored %v", c.name, r.PausedClasses(), r.BlockedClasses(), ignored)
 		}
 		for prio := range uint8(8) {
 			want := Got{}
@@ -124,7 +124,7 @@ func TestReceiver_IgnoresAndCountsWhatItDoesNotObey(t *testing.T) {
 			case named:
 				want.Ignored = 1
 			}
-			if got := r.Got(0, prio); got != want {
+			if got := r.Statistics(0, prio); got != want {
 				t.Errorf("%s: class %d: %+v, want %+v", c.name, prio, got, want)
 			}
 		}
@@ -135,9 +135,9 @@ func TestReceiver_IgnoresAndCountsWhatItDoesNotObey(t *testing.T) {
 // end a pause either.
 func TestReceiver_ObeyedPauseOutlivesIgnoredResume(t *testing.T) {
 	r := NewReceiver(&Configs{}, Obeyed{Classes: 1 << 3})
-	r.Frame(0, &wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 100}}, rate, 0)
-	if r.Frame(us, &wire.Pause{Global: true, Classes: 0xff}, rate, 0); r.Blocked() != 1<<3 {
-		t.Errorf("a PAUSE of 0 ended a pause by PFC: blocked %08b", r.Blocked())
+	r.ApplyFrame(0, &wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 100}}, rate, 0)
+	if r.ApplyFrame(us, &wire.Pause{Global: true, Classes: 0xff}, rate, 0); r.BlockedClasses() != 1<<3 {
+		t.Errorf("a PAUSE of 0 ended a pause by PFC: blocked %08b", r.BlockedClasses())
 	}
 }
 
@@ -146,35 +146,35 @@ func TestReceiver_ObeyedPauseOutlivesIgnoredResume(t *testing.T) {
 func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	r := NewReceiver(&Configs{3: {Watchdog: Watchdog{Detect: 10 * us, Restore: 5 * us}}}, Obeyed{Classes: 1 << 3})
 	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
-	r.Frame(0, &pause, rate, 0)
-	if bitten, _ := r.Expire(50 * us); bitten != 0 {
+	r.ApplyFrame(0, &pause, rate, 0)
+	if bitten, _ := r.ExpirePauses(50 * us); bitten != 0 {
 		t.Fatal("it bit where nothing waited")
 	}
-	r.Backlog(50*us, 8)
-	r.Frame(55*us, &wire.Pause{Classes: 8}, rate, 8)
-	r.Frame(56*us, &pause, rate, 8)
-	if bitten, released := r.Expire(61 * us); bitten != 0 || released != 0 || r.Due() != 66*us {
-		t.Fatalf("it bit though the class got on; due %v", r.Due())
+	r.SetBacklog(50*us, 8)
+	r.ApplyFrame(55*us, &wire.Pause{Classes: 8}, rate, 8)
+	r.ApplyFrame(56*us, &pause, rate, 8)
+	if bitten, released := r.ExpirePauses(61 * us); bitten != 0 || released != 0 || r.NextExpiry() != 66*us {
+		t.Fatalf("it bit though the class got on; due %v", r.NextExpiry())
 	}
-	if bitten, _ := r.Expire(66 * us); bitten != 8 || r.Blocked() != 0 || r.Dropping() != 8 {
-		t.Fatalf("it did not bite: blocked %b, dropping %b", r.Blocked(), r.Dropping())
+	if bitten, _ := r.ExpirePauses(66 * us); bitten != 8 || r.BlockedClasses() != 0 || r.DroppedClasses() != 8 {
+		t.Fatalf("it did not bite: blocked %b, dropping %b", r.BlockedClasses(), r.DroppedClasses())
 	}
-	r.Expire(200 * us)
-	if r.Dropping() != 8 {
+	r.ExpirePauses(200 * us)
+	if r.DroppedClasses() != 8 {
 		t.Fatal("it let go while the peer still paused it")
 	}
-	r.Frame(201*us, &wire.Pause{Classes: 8}, rate, 0)
-	r.Frame(204*us, &pause, rate, 8)
-	r.Frame(205*us, &wire.Pause{Classes: 8}, rate, 8)
-	if _, released := r.Expire(209 * us); released != 0 || r.Dropping() != 8 || r.Due() != 210*us {
-		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.Dropping(), r.Due())
+	r.ApplyFrame(201*us, &wire.Pause{Classes: 8}, rate, 0)
+	r.ApplyFrame(204*us, &pause, rate, 8)
+	r.ApplyFrame(205*us, &wire.Pause{Classes: 8}, rate, 8)
+	if _, released := r.ExpirePauses(209 * us); released != 0 || r.DroppedClasses() != 8 || r.NextExpiry() != 210*us {
+		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.DroppedClasses(), r.NextExpiry())
 	}
-	if _, released := r.Expire(210 * us); released != 8 || r.Dropping() != 0 || r.Blocked() != 0 {
-		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
+	if _, released := r.ExpirePauses(210 * us); released != 8 || r.DroppedClasses() != 0 || r.BlockedClasses() != 0 {
+		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.DroppedClasses(), r.BlockedClasses())
 	}
 	// A watchdog that has released a class can trigger again.
-	r.Frame(300*us, &pause, rate, 8)
-	if bitten, _ := r.Expire(310 * us); bitten != 8 {
+	r.ApplyFrame(300*us, &pause, rate, 8)
+	if bitten, _ := r.ExpirePauses(310 * us); bitten != 8 {
 		t.Error("it did not bite a second time")
 	}
 }
@@ -192,36 +192,36 @@ func TestSenderKeepsReceiverPaused(t *testing.T) {
 		var sum [8]units.Time
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			until := now + units.Time(rapid.IntRange(0, 5_000_000_000).Draw(t, "gap"))
-			for due := min(s.Due(), r.Due()); due <= until; due = min(s.Due(), r.Due()) {
-				if s.Due() <= due {
-					f := s.Refresh(due, rate)
-					r.Frame(due, &f, rate, 0)
+			for due := min(s.NextRefresh(), r.NextExpiry()); due <= until; due = min(s.NextRefresh(), r.NextExpiry()) {
+				if s.NextRefresh() <= due {
+					f := s.RefreshPauses(due, rate)
+					r.ApplyFrame(due, &f, rate, 0)
 				}
-				r.Expire(due)
-				if r.Blocked() != s.Asking() {
-					t.Fatalf("at %v: asked for %b, paused %b", due, s.Asking(), r.Blocked())
+				r.ExpirePauses(due)
+				if r.BlockedClasses() != s.RequestedClasses() {
+					t.Fatalf("at %v: asked for %b, paused %b", due, s.RequestedClasses(), r.BlockedClasses())
 				}
 			}
 			for i := range sum {
-				if s.Asking()>>i&1 != 0 {
+				if s.RequestedClasses()>>i&1 != 0 {
 					sum[i] += until - now
 				}
 			}
 			now = until
 			prio := uint8(rapid.IntRange(0, 7).Draw(t, "class"))
 			var f wire.Pause
-			if s.Asking()>>prio&1 == 0 {
-				f = s.Xoff(now, prio, 0, rate)
+			if s.RequestedClasses()>>prio&1 == 0 {
+				f = s.PauseClass(now, prio, 0, rate)
 			} else {
-				f = s.Xon(now, prio)
+				f = s.ResumeClass(now, prio)
 			}
-			r.Frame(now, &f, rate, 0)
-			if r.Blocked() != s.Asking() {
-				t.Fatalf("at %v: asked for %b, paused %b", now, s.Asking(), r.Blocked())
+			r.ApplyFrame(now, &f, rate, 0)
+			if r.BlockedClasses() != s.RequestedClasses() {
+				t.Fatalf("at %v: asked for %b, paused %b", now, s.RequestedClasses(), r.BlockedClasses())
 			}
 		}
 		for i := range sum {
-			if sent, got := s.Sent(now, uint8(i)), r.Got(now, uint8(i)); sent.Time != sum[i] || got.Time != sum[i] || sent.Pauses != got.Pauses || sent.PauseFrames != got.PauseFrames {
+			if sent, got := s.Statistics(now, uint8(i)), r.Statistics(now, uint8(i)); sent.Time != sum[i] || got.Time != sum[i] || sent.Pauses != got.Pauses || sent.PauseFrames != got.PauseFrames {
 				t.Fatalf("class %d: paused for %v; the sender says %+v, the receiver %+v", i, sum[i], sent, got)
 			}
 		}

@@ -66,12 +66,12 @@ func (r *Receiver) watchdogConfig(prio int) Watchdog {
 	return Watchdog{}
 }
 
-// Blocked returns the classes that must not be sent now, one bit each.
-func (r *Receiver) Blocked() uint8 { return r.paused &^ r.stormed }
+// BlockedClasses returns the classes that must not be sent now, one bit each.
+func (r *Receiver) BlockedClasses() uint8 { return r.paused &^ r.stormed }
 
-// Dropping returns the classes for which the watchdog discards packets that wait or
+// DroppedClasses returns the classes for which the watchdog discards packets that wait or
 // arrive.
-func (r *Receiver) Dropping() (classes uint8) {
+func (r *Receiver) DroppedClasses() (classes uint8) {
 	for m := r.stormed; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.watchdogConfig(prio).Action == Drop {
 			classes |= 1 << prio
@@ -80,10 +80,10 @@ func (r *Receiver) Dropping() (classes uint8) {
 	return classes
 }
 
-// Frame applies a frame. backlog has a bit for each class with waiting packets. It returns
+// ApplyFrame applies a frame. backlog has a bit for each class with waiting packets. It returns
 // whether the frame asks for a pause that the port does not obey, which is counted for the
 // classes that it names.
-func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) (ignored bool) {
+func (r *Receiver) ApplyFrame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) (ignored bool) {
 	obeyed := r.obeyed(f)
 	for m := f.Classes; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
@@ -99,7 +99,7 @@ func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog
 			}
 		case f.Quanta[prio] == 0:
 			p.got.ResumeFrames++
-			r.resume(now, prio)
+			r.resumeClass(now, prio)
 		default:
 			p.got.PauseFrames++
 			p.until = now + PauseTime(f.Quanta[prio], rate)
@@ -110,11 +110,11 @@ func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog
 			}
 		}
 	}
-	r.Backlog(now, backlog)
+	r.SetBacklog(now, backlog)
 	return ignored
 }
 
-func (r *Receiver) resume(now units.Time, prio int) {
+func (r *Receiver) resumeClass(now units.Time, prio int) {
 	if r.paused&(1<<prio) != 0 {
 		r.paused &^= 1 << prio
 		r.stuck &^= 1 << prio
@@ -124,20 +124,20 @@ func (r *Receiver) resume(now units.Time, prio int) {
 	}
 }
 
-// Backlog records which classes have waiting packets. It is called when that may have
+// SetBacklog records which classes have waiting packets. It is called when that may have
 // changed for a paused class.
-func (r *Receiver) Backlog(now units.Time, backlog uint8) {
+func (r *Receiver) SetBacklog(now units.Time, backlog uint8) {
 	for m := r.paused & backlog &^ r.stuck &^ r.stormed; m != 0; m &= m - 1 {
 		r.pauses[bits.TrailingZeros8(m)].stuckAt = now
 	}
 	r.stuck = r.paused & backlog &^ r.stormed
 }
 
-// Paused returns the classes that the peer has paused, one bit each.
-func (r *Receiver) Paused() uint8 { return r.paused }
+// PausedClasses returns the classes that the peer has paused, one bit each.
+func (r *Receiver) PausedClasses() uint8 { return r.paused }
 
-// Due returns when Expire must be called, or units.Never.
-func (r *Receiver) Due() units.Time {
+// NextExpiry returns when ExpirePauses must be called, or units.Never.
+func (r *Receiver) NextExpiry() units.Time {
 	due := units.Never
 	for m := r.paused; m != 0; m &= m - 1 {
 		due = min(due, r.pauses[bits.TrailingZeros8(m)].until)
@@ -155,13 +155,13 @@ func (r *Receiver) Due() units.Time {
 	return due
 }
 
-// Expire ends pauses whose time is over, triggers watchdogs, and releases them when
+// ExpirePauses ends pauses whose time is over, triggers watchdogs, and releases them when
 // the peer has been quiet for long enough. It returns the classes for which a watchdog
 // has triggered, and those for which one was released.
-func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
+func (r *Receiver) ExpirePauses(now units.Time) (bitten, released uint8) {
 	for m := r.paused; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.pauses[prio].until <= now {
-			r.resume(now, prio)
+			r.resumeClass(now, prio)
 		}
 	}
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
@@ -182,8 +182,8 @@ func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 	return bitten, released
 }
 
-// Got returns the statistics of a class up to now.
-func (r *Receiver) Got(now units.Time, prio uint8) Got {
+// Statistics returns the statistics of a class up to now.
+func (r *Receiver) Statistics(now units.Time, prio uint8) Got {
 	p := r.pauses[prio]
 	if p == nil {
 		return Got{}

@@ -49,9 +49,9 @@ func PauseTime(quanta uint16, rate units.Rate) units.Time {
 	return rate.TimeOf(units.Bytes(quanta) * (wire.QuantumBits / 8))
 }
 
-// Xoff begins a pause of a class and returns the frame to send. cause is the number
+// PauseClass begins a pause of a class and returns the frame to send. cause is the number
 // of the port whose queue the last packet joined.
-func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
+func (s *Sender) PauseClass(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
 	s.asking |= 1 << prio
 	if s.pauses[prio] == nil {
 		s.pauses[prio] = new(pauseState)
@@ -60,14 +60,14 @@ func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wi
 	a.since, a.cause = now, cause
 	a.pauses++
 	a.frames++
-	if next := now + s.gap(prio, rate); next < s.refresh {
+	if next := now + s.refreshGap(prio, rate); next < s.refresh {
 		s.refresh = next
 	}
-	return s.frame(1<<prio, s.configs[prio].Quanta)
+	return s.makeFrame(1<<prio, s.configs[prio].Quanta)
 }
 
-// Xon ends a pause of a class and returns the frame to send.
-func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
+// ResumeClass ends a pause of a class and returns the frame to send.
+func (s *Sender) ResumeClass(now units.Time, prio uint8) wire.Pause {
 	s.asking &^= 1 << prio
 	a := s.pauses[prio]
 	a.ended++
@@ -77,14 +77,14 @@ func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	if s.asking == 0 {
 		s.refresh = units.Never
 	}
-	return s.frame(1<<prio, 0)
+	return s.makeFrame(1<<prio, 0)
 }
 
-// Due returns when Refresh must be called, or units.Never if no pause lasts.
-func (s *Sender) Due() units.Time { return s.refresh }
+// NextRefresh returns when Refresh must be called, or units.Never if no pause lasts.
+func (s *Sender) NextRefresh() units.Time { return s.refresh }
 
-// Refresh repeats the requests of all current pauses.
-func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
+// RefreshPauses repeats the requests of all current pauses.
+func (s *Sender) RefreshPauses(now units.Time, rate units.Rate) wire.Pause {
 	s.refresh = units.Never
 	f := wire.Pause{Global: s.global, Classes: s.asking}
 	for prio := range uint8(8) {
@@ -93,13 +93,13 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 		}
 		s.pauses[prio].frames++
 		f.Quanta[prio] = s.configs[prio].Quanta
-		s.refresh = min(s.refresh, now+s.gap(prio, rate))
+		s.refresh = min(s.refresh, now+s.refreshGap(prio, rate))
 	}
 	return f
 }
 
-// gap returns the time between two frames of one pause.
-func (s *Sender) gap(prio uint8, rate units.Rate) units.Time {
+// refreshGap returns the time between two frames of one pause.
+func (s *Sender) refreshGap(prio uint8, rate units.Rate) units.Time {
 	c := s.configs[prio]
 	if c.Refresh > 0 {
 		return c.Refresh
@@ -108,7 +108,7 @@ func (s *Sender) gap(prio uint8, rate units.Rate) units.Time {
 	return max(PauseTime(c.Quanta, rate)/2, 1)
 }
 
-func (s *Sender) frame(classes uint8, quanta uint16) wire.Pause {
+func (s *Sender) makeFrame(classes uint8, quanta uint16) wire.Pause {
 	f := wire.Pause{Global: s.global, Classes: classes}
 	for prio := range uint8(8) {
 		if classes&(1<<prio) != 0 {
@@ -126,11 +126,11 @@ func (a *pauseState) timeByCause() *units.Time {
 	return &a.causes[a.cause]
 }
 
-// Asking returns the classes of the peer that are paused, one bit each.
-func (s *Sender) Asking() uint8 { return s.asking }
+// RequestedClasses returns the classes of the peer that are paused, one bit each.
+func (s *Sender) RequestedClasses() uint8 { return s.asking }
 
-// Sent returns the statistics of a class up to now.
-func (s *Sender) Sent(now units.Time, prio uint8) Sent {
+// Statistics returns the statistics of a class up to now.
+func (s *Sender) Statistics(now units.Time, prio uint8) Sent {
 	a := s.pauses[prio]
 	if a == nil {
 		return Sent{}

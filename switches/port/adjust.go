@@ -33,7 +33,7 @@ func (p *Port) SetClass(i int, c class.Class) {
 		for _, s := range k.settings {
 			weights[s.Priority] = s.Weight
 		}
-		k.sched.SetWeights(weights, p.quantum(&weights))
+		k.sched.SetWeights(weights, p.dwrrQuantum(&weights))
 	}
 }
 

@@ -14,17 +14,17 @@ type departure struct {
 	packet *packet.Packet
 }
 
-// due reports whether the first promised packet begins to leave at now or before.
-func (p *Port) due(now units.Time) bool {
+// headIsDue reports whether the first promised packet begins to leave at now or before.
+func (p *Port) headIsDue(now units.Time) bool {
 	return p.promised.Len() > 0 && p.promised.First().start <= now
 }
 
-// choose decides whether departures may be computed ahead of time: the link must be
+// chooseAhead decides whether departures may be computed ahead of time: the link must be
 // predictable, nothing may observe or stamp packets as they leave, and the queue's
 // congestion point must not judge departures.
-func (p *Port) choose(now units.Time) {
+func (p *Port) chooseAhead(now units.Time) {
 	_, arrivalsOnly := p.point.(congestion.ArrivalsOnly)
-	p.mayAhead = p.classes == nil && p.link != nil && p.link.Predictable() && p.observer == nil && p.stamp == nil && (p.point == nil || arrivalsOnly)
+	p.mayAhead = p.classes == nil && p.link != nil && p.link.IsPredictable() && p.observer == nil && p.stamp == nil && (p.point == nil || arrivalsOnly)
 	p.goAhead(now)
 }
 
@@ -32,7 +32,7 @@ func (p *Port) choose(now units.Time) {
 func (p *Port) goAhead(now units.Time) {
 	if p.mayAhead && !p.ahead && p.list.first == nil {
 		p.ahead = true
-		p.counters.queued(now, p.bytes)
+		p.counters.integrateQueue(now, p.bytes)
 	}
 }
 
@@ -49,10 +49,10 @@ func (p *Port) sendAhead(now units.Time, pkt *packet.Packet) bool {
 		p.promised.Push(departure{start, pkt.Size, pkt})
 		p.bytes += pkt.Size
 		p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
-		p.counters.area.add(pkt.Size, start-now)
+		p.counters.area.addBytes(pkt.Size, start-now)
 	}
 	p.freeAt = start + tx
-	p.sent(start, pkt)
+	p.countSent(start, pkt)
 	pkt.At = start + tx + p.link.Delay()
 	p.link.LaunchAhead(now, pkt)
 	return true
@@ -72,15 +72,15 @@ func (p *Port) stopAhead(now units.Time) {
 		return
 	}
 	p.freeAt = p.promised.First().start
-	p.unwait(&p.counters, now)
-	p.link.Recall(n)
+	p.subtractWait(&p.counters, now)
+	p.link.RecallLast(n)
 	p.list.first, p.list.last, p.list.packets = nil, nil, n
 	for p.promised.Len() > 0 {
 		d := p.promised.Pop()
 		pkt := d.packet
 		p.tx.packets--
 		p.tx.bytes -= uint64(pkt.Size)
-		p.trace.remove(d.start, pkt, pkt.Fate)
+		p.trace.removeAction(d.start, pkt, pkt.Fate)
 		if pkt.Next = nil; p.list.last == nil {
 			p.list.first = pkt
 		} else {
@@ -91,10 +91,10 @@ func (p *Port) stopAhead(now units.Time) {
 	p.list.timer.Arm(p.freeAt)
 }
 
-// unwait subtracts from c the time that packets will wait after now.
-func (p *Port) unwait(c *QueueCounters, now units.Time) {
+// subtractWait subtracts from c the time that packets will wait after now.
+func (p *Port) subtractWait(c *QueueCounters, now units.Time) {
 	for i := range p.promised.Len() {
 		d := p.promised.At(i)
-		c.area.sub(d.size, d.start-now)
+		c.area.subtractBytes(d.size, d.start-now)
 	}
 }

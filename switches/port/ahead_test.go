@@ -58,9 +58,9 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 	look := watched
 	set := func() {
 		if look {
-			r.from.Observe(r.engine.Now(), r)
+			r.from.SetObserver(r.engine.Now(), r)
 		} else {
-			r.from.Observe(r.engine.Now(), nil)
+			r.from.SetObserver(r.engine.Now(), nil)
 		}
 	}
 	set()
@@ -77,7 +77,7 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 				set()
 			}
 		case s.snapshot:
-			packets, bytes := r.from.Queued(now)
+			packets, bytes := r.from.QueueLength(now)
 			c := r.from.Counters(now)
 			seen = append(seen, packets, bytes, r.from.InFlight(now), c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, c.MeanQueue(Counters{}), r.from.Trace(now))
 		default:
@@ -86,7 +86,7 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 	}
 	r.finish()
 	c := r.from.Counters(r.engine.Now())
-	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.Live())
+	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.LivePackets())
 }
 
 // TestAheadIsTheSame: whether departures are computed ahead of time or each is an event, and
@@ -117,12 +117,12 @@ func TestAheadOnAnInstantLink(t *testing.T) {
 // TestOneEventAHop: a plain port needs no event for a departure.
 func TestOneEventAHop(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)
-	r.from.Observe(0, nil)
+	r.from.SetObserver(0, nil)
 	for range 100 {
 		r.send(0, 1514)
 	}
 	r.finish()
-	if n := r.engine.Fired(); n != 100 || len(r.arrived) != 100 {
+	if n := r.engine.FiredEvents(); n != 100 || len(r.arrived) != 100 {
 		t.Errorf("%d events for %d arrivals, want one each", n, len(r.arrived))
 	}
 }

@@ -53,44 +53,44 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 func (p *Port) Class(now units.Time, i int) ClassCounters {
 	c := p.classes
 	s, q := &c.settings[i], &c.queues[i]
-	limit := c.Buffer.Limit(p.Index, s.Priority)
+	limit := c.Buffer.QueueLimit(p.Index, s.Priority)
 	if limit == math.MaxInt64 {
 		limit = 0
 	}
 	held := q.area
-	held.add(q.bytes, now-q.since)
+	held.addBytes(q.bytes, now-q.since)
 	x := ClassCounters{
 		Name: s.Name, Priority: s.Priority,
-		QueuePackets: int(q.count), QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
+		QueuePackets: int(q.count), QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.meanOver(now),
 		TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: q.received, Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
 		Gauges: p.ClassGauges(now, i, nil),
-		Got:    c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
+		Got:    c.flow.rx.Statistics(now, s.Priority), Sent: c.flow.tx.Statistics(now, p.pauseClass(s.Priority)),
 		Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
 	}
 	if q.spends != nil {
-		spent := q.spends.Spent(now)
+		spent := q.spends.Statistics(now)
 		x.Spent = &spent
 	}
-	if c.offers(s.Priority) {
-		given := q.gives.Given()
+	if c.offersCredit(s.Priority) {
+		given := q.gives.Statistics()
 		x.Given = &given
 	}
 	return x
 }
 
-// sum adds the counts of the classes to those of their port.
-func (c *classes) sum(now units.Time, to *Counters) {
+// sumCounters adds the counts of the classes to those of their port.
+func (c *classes) sumCounters(now units.Time, to *Counters) {
 	to.since = now
 	for i := range c.queues {
 		q := &c.queues[i]
 		held := q.area
-		held.add(q.bytes, now-q.since)
-		to.area.join(held)
+		held.addBytes(q.bytes, now-q.since)
+		to.area.addArea(held)
 	}
 }
 
-// count returns the number of waiting packets, including MAC control frames.
-func (c *classes) count() (n int) {
+// countWaiting returns the number of waiting packets, including MAC control frames.
+func (c *classes) countWaiting() (n int) {
 	for i := range c.queues {
 		n += int(c.queues[i].count)
 	}
@@ -100,12 +100,12 @@ func (c *classes) count() (n int) {
 	return n
 }
 
-// waited returns how long packets of a class have waited for credit.
-func (q *classQueue) waited(now units.Time) units.Time {
+// creditWait returns how long packets of a class have waited for credit.
+func (q *classQueue) creditWait(now units.Time) units.Time {
 	if q.spends == nil {
 		return 0
 	}
-	return q.spends.Spent(now).Time
+	return q.spends.Statistics(now).Time
 }
 
 // BlockedQueue is a queue with waiting packets that is paused or without credit.
@@ -115,8 +115,8 @@ type BlockedQueue struct {
 	In       []int // numbers of the ports that its packets came in through, sorted
 }
 
-// Jams returns the queues with packets that are paused or without credit.
-func (p *Port) Jams() []BlockedQueue {
+// BlockedQueues returns the queues with packets that are paused or without credit.
+func (p *Port) BlockedQueues() []BlockedQueue {
 	c := p.classes
 	if c == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *Port) Jams() []BlockedQueue {
 		}
 		j := BlockedQueue{Priority: prio, Since: since}
 		from := make([]bool, len(c.Ports))
-		c.queue[prio].walk(func(pkt *packet.Packet) {
+		c.queue[prio].eachPacket(func(pkt *packet.Packet) {
 			if pkt.In != buffer.Own {
 				from[pkt.In] = true
 			}
@@ -148,10 +148,10 @@ func (p *Port) Jams() []BlockedQueue {
 	return out
 }
 
-// walk calls f for every waiting packet.
-func (q *classQueue) walk(f func(*packet.Packet)) {
+// eachPacket calls f for every waiting packet.
+func (q *classQueue) eachPacket(f func(*packet.Packet)) {
 	if q.fair != nil {
-		q.fair.Walk(f)
+		q.fair.EachPacket(f)
 		return
 	}
 	for pkt := q.packets.First(); pkt != nil; pkt = pkt.Next {
@@ -159,13 +159,13 @@ func (q *classQueue) walk(f func(*packet.Packet)) {
 	}
 }
 
-// Asking returns the classes of the peer that the port has paused, one bit each;
+// RequestedClasses returns the classes of the peer that the port has paused, one bit each;
 // with global PAUSE all of them.
-func (p *Port) Asking() uint8 {
+func (p *Port) RequestedClasses() uint8 {
 	if p.classes == nil {
 		return 0
 	}
-	asking := p.classes.flow.tx.Asking()
+	asking := p.classes.flow.tx.RequestedClasses()
 	if p.classes.Pause != nil && asking != 0 {
 		return 0xff
 	}

@@ -31,8 +31,8 @@ type Chassis struct {
 	Forward func(now units.Time, p *packet.Packet)
 }
 
-// Classify sets a packet's priority at this node.
-func (c *Chassis) Classify(p *packet.Packet) {
+// ClassifyPacket sets a packet's priority at this node.
+func (c *Chassis) ClassifyPacket(p *packet.Packet) {
 	switch {
 	case p.Version != 0:
 		p.Prio = c.Map.DSCP[p.TOS>>2]
@@ -43,20 +43,20 @@ func (c *Chassis) Classify(p *packet.Packet) {
 	}
 }
 
-// quantum returns the DWRR credit per unit of weight and round: just enough for a packet
+// dwrrQuantum returns the DWRR credit per unit of weight and round: just enough for a packet
 // in every turn. With more, classes would send in long bursts.
-func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
-	least := 0
+func (p *Port) dwrrQuantum(weights *[class.Count]int) units.Bytes {
+	minWeight := 0
 	for _, w := range weights {
-		if w > 0 && (least == 0 || w < least) {
-			least = w
+		if w > 0 && (minWeight == 0 || w < minWeight) {
+			minWeight = w
 		}
 	}
 	frame := units.Bytes(wire.EthernetHeader + 1500)
 	if p.link != nil {
 		frame = wire.EthernetHeader + p.link.MTU()
 	}
-	return packet.OnWire(frame)/units.Bytes(max(least, 1)) + 1
+	return packet.OnWire(frame)/units.Bytes(max(minWeight, 1)) + 1
 }
 
 // fairQuantum is the amount that a flow of a fair queue may send in a turn: a frame of the
@@ -176,14 +176,14 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 			}
 		}
 	}
-	k.sched = sched.New(weights, p.quantum(&weights))
+	k.sched = sched.New(weights, p.dwrrQuantum(&weights))
 	p.classes, p.mayAhead, p.ahead = k, false, false
-	k.flow.start(p, env)
+	k.flow.startControl(p, env)
 }
 
-// Watch sets f to be called when the queue of any class grows beyond high bytes, and when
+// WatchQueues sets f to be called when the queue of any class grows beyond high bytes, and when
 // it has fallen to low again.
-func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
+func (p *Port) WatchQueues(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
 	p.classes.full = f
 	for i := range p.classes.queues {
 		p.classes.queues[i].high, p.classes.queues[i].low = high, low
@@ -218,8 +218,8 @@ func (p *Port) classView(q *classQueue) congestion.Queue {
 	return v
 }
 
-// idle reports whether a packet of a class may leave at once.
-func (p *Port) idle(now units.Time, prio uint8) bool {
+// isIdle reports whether a packet of a class may leave at once.
+func (p *Port) isIdle(now units.Time, prio uint8) bool {
 	c := p.classes
 	return p.freeAt <= now && c.ready&^c.blocked == 0 && c.blocked>>prio&1 == 0 && c.control.Empty()
 }
@@ -233,51 +233,51 @@ func (p *Port) sendClass(now units.Time, pkt *packet.Packet) {
 		p.dropClass(now, q, pkt, packet.Watchdog)
 		return
 	}
-	atOnce := p.idle(now, pkt.Prio) && p.whole(pkt) <= now
+	atOnce := p.isIdle(now, pkt.Prio) && p.earliestWhole(pkt) <= now
 	if !atOnce {
-		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
-			if pkt = p.overflow(now, q, pkt, fate); pkt == nil {
+		if fate := c.Buffer.CheckFit(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+			if pkt = p.handleOverflow(now, q, pkt, fate); pkt == nil {
 				return
 			}
 			q = c.queue[pkt.Prio]
 		}
 	}
 	if q.point != nil {
-		if fate := q.point.Enqueue(now, p.classView(q), pkt); fate.Dropped() {
+		if fate := q.point.OnEnqueue(now, p.classView(q), pkt); fate.IsDrop() {
 			p.dropClass(now, q, pkt, fate)
 			return
 		} else if fate == packet.Marked {
-			q.mark(p, pkt)
+			q.countMark(p, pkt)
 		}
 	}
 	// The point may have sent a packet into this queue, or made pkt longer.
-	if atOnce && p.idle(now, pkt.Prio) {
+	if atOnce && p.isIdle(now, pkt.Prio) {
 		c.turn |= 1 << pkt.Prio
-		p.begin(now, q, pkt)
+		p.beginPacket(now, q, pkt)
 		p.armNext()
 		return
 	}
 	if q.point != nil {
-		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+		if fate := c.Buffer.CheckFit(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
 			p.refuse(now, pkt, fate)
-			p.removed(now, q, pkt, fate)
+			p.informRemoved(now, q, pkt, fate)
 			p.dropClass(now, q, pkt, fate)
 			return
 		}
 	}
-	p.wait(now, q, pkt)
+	p.enqueueClass(now, q, pkt)
 }
 
-// wait puts a packet into its queue.
-func (p *Port) wait(now units.Time, q *classQueue, pkt *packet.Packet) {
+// enqueueClass puts a packet into its queue.
+func (p *Port) enqueueClass(now units.Time, q *classQueue, pkt *packet.Packet) {
 	c := p.classes
-	xoff := c.Buffer.Add(now, pkt.In, p.Index, pkt.Prio, pkt.Size)
-	if at := p.whole(pkt); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
+	xoff := c.Buffer.ChargePacket(now, pkt.In, p.Index, pkt.Prio, pkt.Size)
+	if at := p.earliestWhole(pkt); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
 		p.freeAt = at
 	}
 	first := q.count == 0
-	q.change(now, pkt.Size)
-	q.push(pkt)
+	q.changeLength(now, pkt.Size)
+	q.pushPacket(pkt)
 	c.known &^= 1 << q.prio
 	if first {
 		c.ready |= 1 << q.prio
@@ -300,7 +300,7 @@ func (p *Port) wait(now units.Time, q *classQueue, pkt *packet.Packet) {
 
 // removeFirst removes the first packet of a queue.
 func (p *Port) removeFirst(now units.Time, q *classQueue) *packet.Packet {
-	pkt := q.pop()
+	pkt := q.popPacket()
 	p.countDeparted(now, q, pkt)
 	return pkt
 }
@@ -308,14 +308,14 @@ func (p *Port) removeFirst(now units.Time, q *classQueue) *packet.Packet {
 // countDeparted updates the accounts after a packet has left its queue.
 func (p *Port) countDeparted(now units.Time, q *classQueue, pkt *packet.Packet) {
 	c := p.classes
-	q.change(now, -pkt.Size)
+	q.changeLength(now, -pkt.Size)
 	p.bytes -= pkt.Size
 	c.known &^= 1 << q.prio
 	if q.count == 0 && c.fed>>q.prio&1 == 0 {
 		c.ready &^= 1 << q.prio
 	}
-	if c.Buffer.Remove(pkt.In, p.Index, q.prio, pkt.Size) {
-		c.Ports[pkt.In].freed(now, pkt.Prio, pkt.Size)
+	if c.Buffer.DischargePacket(pkt.In, p.Index, q.prio, pkt.Size) {
+		c.Ports[pkt.In].handleFreed(now, pkt.Prio, pkt.Size)
 	}
 	if q.isFull && q.bytes <= q.low {
 		q.isFull = false
@@ -323,8 +323,8 @@ func (p *Port) countDeparted(now units.Time, q *classQueue, pkt *packet.Packet) 
 	}
 }
 
-// push adds a packet to the queue.
-func (q *classQueue) push(pkt *packet.Packet) {
+// pushPacket adds a packet to the queue.
+func (q *classQueue) pushPacket(pkt *packet.Packet) {
 	q.count++
 	if q.fair != nil {
 		q.fair.Push(pkt)
@@ -333,16 +333,16 @@ func (q *classQueue) push(pkt *packet.Packet) {
 	}
 }
 
-// head returns the packet that leaves next. There is one.
-func (q *classQueue) head() *packet.Packet {
+// headPacket returns the packet that leaves next. There is one.
+func (q *classQueue) headPacket() *packet.Packet {
 	if q.fair != nil {
-		return q.fair.Head()
+		return q.fair.HeadPacket()
 	}
 	return q.packets.First()
 }
 
-// pop removes the packet that leaves next.
-func (q *classQueue) pop() *packet.Packet {
+// popPacket removes the packet that leaves next.
+func (q *classQueue) popPacket() *packet.Packet {
 	q.count--
 	if q.fair != nil {
 		return q.fair.Pop()
@@ -363,18 +363,18 @@ func (p *Port) startClasses(now units.Time) {
 			p.startControl(now)
 			continue
 		}
-		ready := c.sendable()
+		ready := c.sendableClasses()
 		if ready == 0 {
 			return
 		}
 		// A class that is alone takes nothing from others and is not charged.
 		i, shared := bits.TrailingZeros8(ready), ready&(ready-1) != 0
 		if shared {
-			c.look(ready)
+			c.lookUpLengths(ready)
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
 		if c.fed|c.gated != 0 {
-			if c.gated>>i&1 != 0 && !p.affords(now, uint8(i)) {
+			if c.gated>>i&1 != 0 && !p.hasCredit(now, uint8(i)) {
 				continue
 			}
 			if c.feedsNext(uint8(i)) {
@@ -383,7 +383,7 @@ func (p *Port) startClasses(now units.Time) {
 			}
 		}
 		q := c.queue[i]
-		if at := p.whole(q.head()); at > now {
+		if at := p.earliestWhole(q.headPacket()); at > now {
 			p.freeAt = at
 			break
 		}
@@ -393,16 +393,16 @@ func (p *Port) startClasses(now units.Time) {
 		c.known &^= 1 << i
 		pkt := p.removeFirst(now, q)
 		size := packet.OnWire(pkt.Size)
-		if p.begin(now, q, pkt) && shared {
-			c.sched.Sent(i, size)
+		if p.beginPacket(now, q, pkt) && shared {
+			c.sched.ChargeQueue(i, size)
 		}
 	}
 	p.armNext()
 }
 
-// sendable returns the classes among which the scheduler chooses. Classes that the
+// sendableClasses returns the classes among which the scheduler chooses. Classes that the
 // watchdog discards, of which only the feeder still has packets, come last.
-func (c *classes) sendable() uint8 {
+func (c *classes) sendableClasses() uint8 {
 	ready := c.ready &^ c.blocked
 	if rest := ready &^ c.dropping; rest != 0 {
 		return rest
@@ -418,24 +418,24 @@ func (p *Port) armNext() {
 	}
 }
 
-// whole returns the earliest time at which a packet may begin to leave such that its end
+// earliestWhole returns the earliest time at which a packet may begin to leave such that its end
 // arrives in time: on a link faster than the one that it came in on, the port would
 // otherwise run out of bits.
-func (p *Port) whole(pkt *packet.Packet) units.Time {
+func (p *Port) earliestWhole(pkt *packet.Packet) units.Time {
 	if !p.classes.CutThrough || pkt.In == buffer.Own {
 		return 0
 	}
 	return pkt.Tail - p.txTime(pkt)
 }
 
-// begin puts a packet's first bit on the link, unless the congestion point drops it. It
+// beginPacket puts a packet's first bit on the link, unless the congestion point drops it. It
 // reports whether the packet was sent.
-func (p *Port) begin(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
+func (p *Port) beginPacket(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving != 0 {
 		return p.departQueued(now, q, pkt)
 	}
-	q.tx.add(pkt.Size)
-	p.transmit(now, pkt)
+	q.tx.addPacket(pkt.Size)
+	p.transmitPacket(now, pkt)
 	return true
 }
 
@@ -443,33 +443,33 @@ func (p *Port) begin(now units.Time, q *classQueue, pkt *packet.Packet) (sent bo
 func (p *Port) departQueued(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving&judged != 0 {
 		p.freeAt = units.Never
-		fate := q.point.Dequeue(now, p.classView(q), pkt)
+		fate := q.point.OnDequeue(now, p.classView(q), pkt)
 		p.freeAt = now
 		switch {
-		case fate.Dropped():
+		case fate.IsDrop():
 			p.dropClass(now, q, pkt, fate)
 			if q.leaving&credited != 0 {
 				p.checkCredit(now, q.prio) // the next packet may be longer
 			}
 			return false
 		case fate == packet.Marked:
-			q.mark(p, pkt)
+			q.countMark(p, pkt)
 		}
 	}
-	q.tx.add(pkt.Size)
+	q.tx.addPacket(pkt.Size)
 	size := pkt.Size
-	p.transmit(now, pkt)
+	p.transmitPacket(now, pkt)
 	if q.leaving&credited != 0 {
-		p.spend(now, q, size)
+		p.spendCredit(now, q, size)
 	}
 	return true
 }
 
-// removed informs the congestion point of a packet that has left its queue without being
+// informRemoved informs the congestion point of a packet that has left its queue without being
 // sent.
-func (p *Port) removed(now units.Time, q *classQueue, pkt *packet.Packet, why packet.Fate) {
+func (p *Port) informRemoved(now units.Time, q *classQueue, pkt *packet.Packet, why packet.Fate) {
 	if q.leaving&judged != 0 {
-		q.point.Removed(now, p.classView(q), pkt, why)
+		q.point.OnRemoved(now, p.classView(q), pkt, why)
 	}
 }
 
@@ -479,19 +479,19 @@ func (p *Port) dropClass(now units.Time, q *classQueue, pkt *packet.Packet, fate
 	if p.observer != nil {
 		p.observer.Observe(now, p, Out, pkt, fate, q.bytes)
 	}
-	p.lose(now, pkt, fate)
+	p.losePacket(now, pkt, fate)
 }
 
-// mark records a mark for the capture and counts it.
-func (q *classQueue) mark(p *Port, pkt *packet.Packet) {
+// countMark records a mark for the capture and counts it.
+func (q *classQueue) countMark(p *Port, pkt *packet.Packet) {
 	pkt.Fate, pkt.Depth = packet.Marked, uint32(q.bytes)
 	q.marked++
 	p.counters.Marked++
 }
 
-// change accounts for n more bytes in the queue.
-func (q *classQueue) change(now units.Time, n units.Bytes) {
-	q.area.add(q.bytes, now-q.since)
+// changeLength accounts for n more bytes in the queue.
+func (q *classQueue) changeLength(now units.Time, n units.Bytes) {
+	q.area.addBytes(q.bytes, now-q.since)
 	q.since = now
 	q.bytes += n
 	q.longest = max(q.longest, q.bytes)

@@ -38,38 +38,38 @@ type Losses struct {
 // area is ∫ queue dt in byte·picoseconds: 128 bits.
 type area struct{ high, low uint64 }
 
-func (a *area) add(n units.Bytes, t units.Time) {
+func (a *area) addBytes(n units.Bytes, t units.Time) {
 	high, low := bits.Mul64(uint64(n), uint64(t))
 	var carry uint64
 	a.low, carry = bits.Add64(a.low, low, 0)
 	a.high += high + carry
 }
 
-func (a *area) sub(n units.Bytes, t units.Time) {
+func (a *area) subtractBytes(n units.Bytes, t units.Time) {
 	high, low := bits.Mul64(uint64(n), uint64(t))
 	var borrow uint64
 	a.low, borrow = bits.Sub64(a.low, low, 0)
 	a.high -= high + borrow
 }
 
-// join adds another area.
-func (a *area) join(b area) {
+// addArea adds another area.
+func (a *area) addArea(b area) {
 	var carry uint64
 	a.low, carry = bits.Add64(a.low, b.low, 0)
 	a.high += b.high + carry
 }
 
-// over returns the mean in bytes over a time, or 0 if t is 0.
-func (a area) over(t units.Time) float64 {
+// meanOver returns the mean in bytes over a time, or 0 if t is 0.
+func (a area) meanOver(t units.Time) float64 {
 	if t <= 0 {
 		return 0
 	}
 	return (float64(a.high)*(1<<64) + float64(a.low)) / float64(t)
 }
 
-// queued accounts for a queue length of n bytes since the last change.
-func (c *QueueCounters) queued(now units.Time, n units.Bytes) {
-	c.area.add(n, now-c.since)
+// integrateQueue accounts for a queue length of n bytes since the last change.
+func (c *QueueCounters) integrateQueue(now units.Time, n units.Bytes) {
+	c.area.addBytes(n, now-c.since)
 	c.since = now
 }
 
@@ -81,11 +81,11 @@ func (c Counters) MeanQueue(from Counters) float64 {
 	}
 	low, borrow := bits.Sub64(c.area.low, from.area.low, 0)
 	high, _ := bits.Sub64(c.area.high, from.area.high, borrow)
-	return area{high, low}.over(c.since - from.since)
+	return area{high, low}.meanOver(c.since - from.since)
 }
 
-// Dropped returns the sum of Drops.
-func (c *Counters) Dropped() (n uint64) {
+// DroppedPackets returns the sum of Drops.
+func (c *Counters) DroppedPackets() (n uint64) {
 	for _, d := range c.Drops {
 		n += d
 	}
@@ -102,15 +102,15 @@ func (p *Port) Counters(now units.Time) Counters {
 	c.MaxQueue = max(c.MaxQueue, p.longest)
 	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes
 	if p.classes != nil {
-		p.classes.sum(now, &c)
+		p.classes.sumCounters(now, &c)
 		return c
 	}
 	if !p.ahead {
-		c.queued(now, p.bytes)
+		c.integrateQueue(now, p.bytes)
 		return c
 	}
 	// Departures computed ahead of time have not happened yet.
-	p.unwait(&c.QueueCounters, now)
+	p.subtractWait(&c.QueueCounters, now)
 	c.since = now
 	c.TxPackets -= uint64(p.promised.Len())
 	c.TxBytes -= uint64(p.bytes)
@@ -123,23 +123,23 @@ func (p *Port) Counters(now units.Time) Counters {
 // later event.
 type trace uint64
 
-func (t *trace) add(at units.Time, pkt *packet.Packet, fate packet.Fate) {
-	*t += act(at, pkt.ID, pkt, fate)
+func (t *trace) addAction(at units.Time, pkt *packet.Packet, fate packet.Fate) {
+	*t += hashAction(at, pkt.ID, pkt, fate)
 }
 
 // addTrain adds each packet of a train.
 func (t *trace) addTrain(at units.Time, pkt *packet.Packet, fate packet.Fate) {
-	for i := range uint64(pkt.Count()) {
-		*t += act(at, pkt.ID+i, pkt, fate)
+	for i := range uint64(pkt.PacketCount()) {
+		*t += hashAction(at, pkt.ID+i, pkt, fate)
 	}
 }
 
-func (t *trace) remove(at units.Time, pkt *packet.Packet, fate packet.Fate) {
-	*t -= act(at, pkt.ID, pkt, fate)
+func (t *trace) removeAction(at units.Time, pkt *packet.Packet, fate packet.Fate) {
+	*t -= hashAction(at, pkt.ID, pkt, fate)
 }
 
-// act returns the hash of one action with a packet like pkt that has this ID.
-func act(at units.Time, id uint64, pkt *packet.Packet, fate packet.Fate) trace {
+// hashAction returns the hash of one action with a packet like pkt that has this ID.
+func hashAction(at units.Time, id uint64, pkt *packet.Packet, fate packet.Fate) trace {
 	x := (uint64(at) ^ id<<20 ^ id>>44) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>32 ^ uint64(pkt.Size)<<40 ^ uint64(fate)<<56) * 0xd6e8feb86659fd93
 	return trace(x ^ x>>32)
@@ -152,7 +152,7 @@ func (p *Port) Trace(now units.Time) uint64 {
 	t := p.trace
 	for i := range p.promised.Len() {
 		d := p.promised.At(i)
-		t.remove(d.start, d.packet, d.packet.Fate)
+		t.removeAction(d.start, d.packet, d.packet.Fate)
 	}
 	return uint64(t)
 }

@@ -50,12 +50,12 @@ type giver struct {
 	port *Port
 }
 
-// Input passes a packet to the owner, and updates the peer if enough has left.
-func (g *giver) Input(now units.Time, in *Port, pkt *packet.Packet) {
-	g.Owner.Input(now, in, pkt)
+// InputPacket passes a packet to the owner, and updates the peer if enough has left.
+func (g *giver) InputPacket(now units.Time, in *Port, pkt *packet.Packet) {
+	g.Owner.InputPacket(now, in, pkt)
 	c := g.port.classes
 	for m := c.credits.gives; m != 0; m &= m - 1 {
-		if c.queue[bits.TrailingZeros8(m)].gives.Due() {
+		if c.queue[bits.TrailingZeros8(m)].gives.UpdateIsDue() {
 			g.port.sendCredits(now)
 			return
 		}
@@ -68,8 +68,10 @@ func (c *classes) haveCredits() {
 	}
 }
 
-// offers reports whether the port gives credits of a class to its peer.
-func (c *classes) offers(prio uint8) bool { return c.credits != nil && c.credits.gives>>prio&1 != 0 }
+// offersCredit reports whether the port gives credits of a class to its peer.
+func (c *classes) offersCredit(prio uint8) bool {
+	return c.credits != nil && c.credits.gives>>prio&1 != 0
+}
 
 // maxFrame returns the longest frame of the link, including two VLAN tags.
 func (p *Port) maxFrame() units.Bytes { return p.link.MTU() + wire.EthernetHeader + 8 }
@@ -86,15 +88,15 @@ func (p *Port) checkCredit(now units.Time, prio uint8) {
 	case c.feedsNext(prio):
 		next = q.feeds - wire.EthernetOverhead
 	default:
-		next = q.head().Size
+		next = q.headPacket().Size
 	}
-	lacks := !q.spends.Affords(next)
+	lacks := !q.spends.HasCreditFor(next)
 	if lacks {
 		c.lacking |= bit
 	} else {
 		c.lacking &^= bit
 	}
-	c.blocked = c.flow.rx.Blocked() | c.lacking
+	c.blocked = c.flow.rx.BlockedClasses() | c.lacking
 	waits := lacks && c.ready&bit != 0
 	if at := p.freeAt; waits && at != units.Never {
 		now = max(now, at) // the line is busy until then
@@ -102,20 +104,20 @@ func (p *Port) checkCredit(now units.Time, prio uint8) {
 	q.spends.Wait(now, waits)
 }
 
-// affords reports whether there is credit for the next packet of a class that is otherwise
+// hasCredit reports whether there is credit for the next packet of a class that is otherwise
 // ready to send, and blocks the class if there is none.
-func (p *Port) affords(now units.Time, prio uint8) bool {
+func (p *Port) hasCredit(now units.Time, prio uint8) bool {
 	p.checkCredit(now, prio)
 	return p.classes.lacking>>prio&1 == 0
 }
 
-// spend spends the credit of a packet that begins to leave.
-func (p *Port) spend(now units.Time, q *classQueue, n units.Bytes) {
-	q.spends.Spend(n)
+// spendCredit spends the credit of a packet that begins to leave.
+func (p *Port) spendCredit(now units.Time, q *classQueue, n units.Bytes) {
+	q.spends.SpendCredit(n)
 	p.checkCredit(now, q.prio)
 	if f := &p.classes.flow; f.asks == units.Never {
 		f.asks = now + p.classes.credits.period
-		f.arm()
+		f.armTimer()
 	}
 }
 
@@ -130,7 +132,7 @@ func (p *Port) reportSent(now units.Time) {
 
 func (c *classes) nextAsk(now units.Time) units.Time {
 	for m := c.gated; m != 0; m &= m - 1 {
-		if !c.queue[bits.TrailingZeros8(m)].spends.Settled() {
+		if !c.queue[bits.TrailingZeros8(m)].spends.AllReturned() {
 			return now + c.credits.period
 		}
 	}
@@ -151,7 +153,7 @@ func (p *Port) sendCredits(now units.Time) {
 	c.credits.frame = pkt
 	if p.freeAt <= now && c.control.Empty() {
 		p.fillCredits(pkt)
-		p.transmit(now, pkt)
+		p.transmitPacket(now, pkt)
 	} else {
 		c.control.Push(pkt)
 	}
@@ -165,7 +167,7 @@ func (p *Port) startControl(now units.Time) {
 	if c.credits != nil && c.credits.frame == pkt {
 		p.fillCredits(pkt)
 	}
-	p.transmit(now, pkt)
+	p.transmitPacket(now, pkt)
 }
 
 // fillCredits fills in a frame with the current values. A capture shows with it how much
@@ -180,13 +182,13 @@ func (p *Port) fillCredits(pkt *packet.Packet) {
 	for m := says.Grants; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
 		says.Limit[i] = uint16(c.queue[i].gives.CreditUpdate())
-		held += c.queue[i].gives.Given().Held
+		held += c.queue[i].gives.Statistics().Held
 	}
 	for m := says.Sends; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
-		says.Sent[i] = uint16(c.queue[i].spends.Sent())
+		says.Sent[i] = uint16(c.queue[i].spends.SentBlocks())
 	}
-	says.Put(pkt.Frame, c.flow.mac)
+	says.PutFrame(pkt.Frame, c.flow.mac)
 	pkt.Fate, pkt.Depth = packet.Credit, uint32(held)
 	c.credits.frame, c.credits.asks = nil, false
 }
@@ -199,16 +201,16 @@ func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
 	}
 	for m := says.Sends & c.credits.gives; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
-		c.queue[i].gives.Heard(credit.Counter(says.Sent[i]))
+		c.queue[i].gives.ApplySent(credit.Counter(says.Sent[i]))
 	}
 	for m := says.Grants & c.gated; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
-		c.queue[i].spends.Limit(credit.Counter(says.Limit[i]))
+		c.queue[i].spends.ApplyLimit(credit.Counter(says.Limit[i]))
 		p.checkCredit(now, uint8(i))
 	}
 	if c.flow.asks != units.Never && c.nextAsk(now) == units.Never {
 		c.flow.asks = units.Never
-		c.flow.arm()
+		c.flow.armTimer()
 	}
 	if says.Sends&c.credits.gives != 0 {
 		p.sendCredits(now)
@@ -223,11 +225,11 @@ func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
 // heldUp handles a blocked class that now has something to send.
 func (p *Port) heldUp(now units.Time, prio uint8) {
 	c := p.classes
-	if c.gated>>prio&1 != 0 && p.affords(now, prio) && c.blocked>>prio&1 == 0 {
+	if c.gated>>prio&1 != 0 && p.hasCredit(now, prio) && c.blocked>>prio&1 == 0 {
 		if p.freeAt != units.Never {
 			p.list.timer.Arm(max(now, p.freeAt))
 		}
 		return
 	}
-	c.flow.backlog(now, c.ready)
+	c.flow.setBacklog(now, c.ready)
 }

@@ -12,14 +12,14 @@ import (
 // NIC, which builds a packet only when it can leave.
 type Feeder interface {
 	// Next returns the packet of a class that leaves now, which the port then owns;
-	// nil if there is none after all. It may call Port.Feed for any class, but for
+	// nil if there is none after all. It may call Port.AnnouncePacket for any class, but for
 	// this one that only counts if it returns a packet: after nil the class is no
 	// longer fed.
 	Next(now units.Time, prio uint8) *packet.Packet
 }
 
 // SetFeeder sets the feeder of a port with classes. It is called before the run,
-// after SetClasses and Connect.
+// after SetClasses and ConnectLink.
 //
 // Fed packets are treated like other packets of their class: the scheduler among
 // classes charges them, pauses of the peer block them, and MAC control frames
@@ -34,12 +34,12 @@ type Feeder interface {
 // unlimited packets must not lose all of them in an instant.
 func (p *Port) SetFeeder(f Feeder) { p.classes.feeder = f }
 
-// Feed announces that the feeder has a packet to send in one of the port's classes.
+// AnnouncePacket announces that the feeder has a packet to send in one of the port's classes.
 // size is the length of the frame, without FCS; 0 means that the feeder has none.
 // That holds until the next call. A packet of another length is charged with its
 // actual length when it leaves. An idle port asks for the packet at once, so Next
-// may be called before Feed returns. A port without a link never asks.
-func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
+// may be called before AnnouncePacket returns. A port without a link never asks.
+func (p *Port) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	c, bit := p.classes, uint8(1)<<prio
 	before := c.ready
 	if size > 0 {
@@ -48,16 +48,16 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	} else {
 		c.fed &^= bit
 	}
-	c.show(prio)
+	c.updateReady(prio)
 	if c.gated&bit != 0 && p.link != nil {
-		if lacked := c.lacking & bit; p.affords(now, prio) && lacked != 0 {
+		if lacked := c.lacking & bit; p.hasCredit(now, prio) && lacked != 0 {
 			before &^= bit // it may continue, with a shorter packet
 		}
 	}
 	switch {
 	case p.link == nil || c.ready == before:
 	case c.blocked&bit != 0:
-		c.flow.backlog(now, c.ready)
+		c.flow.setBacklog(now, c.ready)
 	case c.ready&bit == 0:
 	case p.freeAt <= now:
 		p.startClasses(now)
@@ -66,16 +66,16 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	}
 }
 
-// Refuse drops a packet that the port's feeder cannot keep until it may leave, as
+// RefusePacket drops a packet that the port's feeder cannot keep until it may leave, as
 // if the queue of its class did not accept it.
-func (p *Port) Refuse(now units.Time, pkt *packet.Packet, why packet.Fate) {
+func (p *Port) RefusePacket(now units.Time, pkt *packet.Packet, why packet.Fate) {
 	pkt.Fate, pkt.In = packet.Fine, buffer.Own
 	p.dropClass(now, p.classes.queue[pkt.Prio], pkt, why)
 }
 
-// show updates whether a class has something to send, and invalidates the length of
+// updateReady updates whether a class has something to send, and invalidates the length of
 // its next packet.
-func (c *classes) show(prio uint8) {
+func (c *classes) updateReady(prio uint8) {
 	bit := uint8(1) << prio
 	c.known &^= bit
 	c.ready &^= bit
@@ -84,17 +84,17 @@ func (c *classes) show(prio uint8) {
 	}
 }
 
-// look determines the length of the next packet of each of some classes: the first
+// lookUpLengths determines the length of the next packet of each of some classes: the first
 // in its queue, or the feeder's. It is done only when several classes share the
 // port, and not for each waiting packet, which would have to be fetched from
 // memory.
-func (c *classes) look(classes uint8) {
+func (c *classes) lookUpLengths(classes uint8) {
 	for m := classes &^ c.known; m != 0; m &= m - 1 {
 		prio := uint8(bits.TrailingZeros8(m))
 		if c.feedsNext(prio) {
 			c.first[prio] = c.queue[prio].feeds
 		} else {
-			c.first[prio] = packet.OnWire(c.queue[prio].head().Size)
+			c.first[prio] = packet.OnWire(c.queue[prio].headPacket().Size)
 		}
 	}
 	c.known |= classes
@@ -115,16 +115,16 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	pkt := c.feeder.Next(now, prio)
 	if pkt == nil {
 		p.freeAt = now
-		p.Feed(now, prio, 0)
+		p.AnnouncePacket(now, prio, 0)
 		return
 	}
 	c.turn &^= 1 << prio
-	c.show(prio)
-	if c.gated>>prio&1 != 0 && !q.spends.Affords(pkt.Size) {
+	c.updateReady(prio)
+	if c.gated>>prio&1 != 0 && !q.spends.HasCreditFor(pkt.Size) {
 		// It is longer than announced: it waits in the queue.
 		pkt.Fate, pkt.At, pkt.In, pkt.Prio = packet.Fine, now, buffer.Own, prio
 		p.freeAt = now
-		p.wait(now, q, pkt)
+		p.enqueueClass(now, q, pkt)
 		return
 	}
 	pkt.Fate, pkt.At, pkt.In, pkt.Prio = packet.Fine, now, buffer.Own, prio
@@ -133,18 +133,18 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	case c.dropping>>prio&1 != 0:
 		fate = packet.Watchdog
 	case q.point != nil:
-		fate = q.point.Enqueue(now, p.classView(q), pkt)
+		fate = q.point.OnEnqueue(now, p.classView(q), pkt)
 	}
 	tx, size := p.txTime(pkt), packet.OnWire(pkt.Size)
 	p.freeAt = now
 	sent := false
-	if fate.Dropped() {
+	if fate.IsDrop() {
 		p.dropClass(now, q, pkt, fate)
 	} else {
 		if fate == packet.Marked {
-			q.mark(p, pkt)
+			q.countMark(p, pkt)
 		}
-		sent = p.begin(now, q, pkt)
+		sent = p.beginPacket(now, q, pkt)
 	}
 	if !sent {
 		p.freeAt = now + tx
@@ -153,6 +153,6 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 		}
 	}
 	if shared {
-		c.sched.Sent(int(prio), size)
+		c.sched.ChargeQueue(int(prio), size)
 	}
 }

@@ -48,7 +48,7 @@ func newFedRig(list ...class.Class) *fedRig {
 	r.port = New(&r.engine, &r.pool, "h:1", 0, r, 0)
 	far := New(&r.engine, &r.pool, "s:1", 0, r, 0)
 	side := links.End{Engine: &r.engine, Pool: &r.pool}
-	r.port.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
+	r.port.ConnectLink(new(links.Link).InitLink(new(links.Flight), side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
 	r.chassis = &Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*Port{r.port}}
 	r.port.SetClasses(r.chassis, list, ClassEnv{
 		Engine: &r.engine, Rand: sim.NewRand(1, "trim"), Obeys: pfc.Obeyed{Classes: 0xff},
@@ -57,11 +57,11 @@ func newFedRig(list ...class.Class) *fedRig {
 		},
 	})
 	r.port.SetFeeder(r)
-	r.port.Observe(0, r)
+	r.port.SetObserver(0, r)
 	return r
 }
 
-func (r *fedRig) Input(_ units.Time, _ *Port, p *packet.Packet) {
+func (r *fedRig) InputPacket(_ units.Time, _ *Port, p *packet.Packet) {
 	if !r.quiet {
 		r.arrived = append(r.arrived, p.ID)
 	}
@@ -79,7 +79,7 @@ func (r *fedRig) Observe(now units.Time, at *Port, dir Direction, p *packet.Pack
 		what += " " + fate.String()
 	}
 	r.log = append(r.log, what)
-	if fate.Dropped() && fate != packet.LinkDown {
+	if fate.IsDrop() && fate != packet.LinkDown {
 		return
 	}
 	if now < r.ends {
@@ -98,7 +98,7 @@ func (r *fedRig) Next(now units.Time, prio uint8) *packet.Packet {
 	}
 	r.left[prio]--
 	if r.left[prio] == 0 {
-		r.port.Feed(now, prio, 0)
+		r.port.AnnouncePacket(now, prio, 0)
 	}
 	p := r.pool.New()
 	p.ID, p.Size, p.Version, p.TOS = fed+r.made, r.size[prio], 4, 2
@@ -111,7 +111,7 @@ func (r *fedRig) Next(now units.Time, prio uint8) *packet.Packet {
 func (r *fedRig) feed(prio uint8, n int, size units.Bytes) {
 	r.left[prio] += n
 	r.size[prio] = size
-	r.port.Feed(r.engine.Now(), prio, size)
+	r.port.AnnouncePacket(r.engine.Now(), prio, size)
 }
 
 func (r *fedRig) send(prio uint8, n int, size units.Bytes) {
@@ -128,15 +128,15 @@ func (r *fedRig) pause(prio uint8, quanta uint16) {
 	frame := wire.Pause{Classes: 1 << prio}
 	frame.Quanta[prio] = quanta
 	p := r.pool.NewFrame(wire.PauseFrame)
-	frame.Put(p.Frame, 1)
+	frame.PutFrame(p.Frame, 1)
 	p.Parse()
 	p.Dest = packet.MACControl
-	r.port.Receive(r.engine.Now(), p)
+	r.port.ReceivePacket(r.engine.Now(), p)
 }
 
 func (r *fedRig) until(ns units.Time) {
 	r.engine.Run(ns*units.Nanosecond, math.MaxInt)
-	r.engine.Advance(ns * units.Nanosecond)
+	r.engine.AdvanceTo(ns * units.Nanosecond)
 }
 
 func (r *fedRig) finish() { r.engine.Run(units.Never-1, math.MaxInt) }
@@ -146,8 +146,8 @@ func (r *fedRig) want(t *testing.T, log string) {
 	if got := strings.Join(r.log, ", "); got != log {
 		t.Errorf("got  %s\nwant %s", got, log)
 	}
-	if r.pool.Live() != 0 {
-		t.Errorf("%d packets are live", r.pool.Live())
+	if r.pool.LivePackets() != 0 {
+		t.Errorf("%d packets are live", r.pool.LivePackets())
 	}
 }
 
@@ -166,8 +166,8 @@ func TestFeedStartsAtOnce(t *testing.T) {
 	r := newFedRig(class.Class{})
 	r.until(50)
 	r.feed(0, 1, 76)
-	if r.engine.Fired() != 0 || len(r.log) != 1 {
-		t.Errorf("%d events, and %v has left", r.engine.Fired(), r.log)
+	if r.engine.FiredEvents() != 0 || len(r.log) != 1 {
+		t.Errorf("%d events, and %v has left", r.engine.FiredEvents(), r.log)
 	}
 	r.until(100)
 	r.feed(0, 2, 176)
@@ -186,7 +186,7 @@ func TestFeedSetsFields(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 2}, class.Class{Priority: 5})
 	far := r.port.link
 	seen := packet.Packet{}
-	r.port.Observe(0, observe(func(p *packet.Packet) { seen = *p }))
+	r.port.SetObserver(0, observe(func(p *packet.Packet) { seen = *p }))
 	r.until(10)
 	r.feed(5, 1, 976)
 	if seen.Prio != 5 || seen.In != buffer.Own || seen.Fate != packet.Fine || far.InFlight() != 1 {
@@ -308,7 +308,7 @@ func TestFedPaused(t *testing.T) {
 	if k := r.class(3); !k.Got.Paused || k.Got.Time != 850*units.Nanosecond {
 		t.Errorf("%+v", k.Got)
 	}
-	if j := r.port.Jams(); len(j) != 1 || j[0].Priority != 3 || j[0].Since != 150*units.Nanosecond || len(j[0].In) != 0 {
+	if j := r.port.BlockedQueues(); len(j) != 1 || j[0].Priority != 3 || j[0].Since != 150*units.Nanosecond || len(j[0].In) != 0 {
 		t.Errorf("what the peer holds up: %+v", j)
 	}
 	r.pause(3, 0)
@@ -325,14 +325,14 @@ func TestFedWhilePaused(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 3, PFC: guard})
 	r.pause(3, 1000)
 	r.until(1000)
-	if len(r.port.Jams()) != 0 {
+	if len(r.port.BlockedQueues()) != 0 {
 		t.Error("nothing waits, but the pause holds something up")
 	}
 	r.feed(3, 1, 76)
 	r.until(1400)
 	r.left[3] = 0
-	r.port.Feed(r.engine.Now(), 3, 0)
-	if len(r.port.Jams()) != 0 {
+	r.port.AnnouncePacket(r.engine.Now(), 3, 0)
+	if len(r.port.BlockedQueues()) != 0 {
 		t.Error("nothing waits any more, but the pause holds something up")
 	}
 	r.until(2000)
@@ -371,8 +371,8 @@ func TestFedWatchdogDrops(t *testing.T) {
 func TestFeederHasNone(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 1})
 	r.send(0, 2, 76)
-	r.next = func(now units.Time, prio uint8) { r.port.Feed(now, prio, 76) }
-	r.port.Feed(0, 1, 76)
+	r.next = func(now units.Time, prio uint8) { r.port.AnnouncePacket(now, prio, 76) }
+	r.port.AnnouncePacket(0, 1, 76)
 	r.finish()
 	r.want(t, "0 0, 100 1")
 	if r.calls != 1 {
@@ -385,7 +385,7 @@ func TestFeederHasNone(t *testing.T) {
 
 	// Also alone, with a packet of the same class behind it.
 	r = newFedRig(class.Class{})
-	r.port.Feed(0, 0, 76)
+	r.port.AnnouncePacket(0, 0, 76)
 	r.send(0, 1, 76)
 	r.feed(0, 1, 76)
 	r.finish()
@@ -401,7 +401,7 @@ func TestNextFeedsAndSends(t *testing.T) {
 		if once {
 			once = false
 			r.left[2], r.size[2] = 1, 76
-			r.port.Feed(now, 2, 76)
+			r.port.AnnouncePacket(now, 2, 76)
 			r.send(1, 1, 76)
 		}
 	}
@@ -442,7 +442,7 @@ type refuser struct {
 	entered, left int
 }
 
-func (r *refuser) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
+func (r *refuser) OnEnqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
 	r.entered++
 	if r.leaving {
 		return packet.Fine
@@ -450,15 +450,17 @@ func (r *refuser) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.F
 	return packet.EarlyDrop
 }
 
-func (r *refuser) Dequeue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
+func (r *refuser) OnDequeue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
 	r.left++
 	return packet.EarlyDrop
 }
 
-func (*refuser) Removed(units.Time, congestion.Queue, *packet.Packet, packet.Fate) {}
+func (*refuser) OnRemoved(units.Time, congestion.Queue, *packet.Packet, packet.Fate) {}
 
-func (*refuser) Tick(units.Time, congestion.Queue) units.Time                        { return units.Never }
-func (*refuser) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 { return values }
+func (*refuser) OnTimer(units.Time, congestion.Queue) units.Time { return units.Never }
+func (*refuser) AppendGauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
+	return values
+}
 
 // TestFedLinkDown: fed packets are lost like others, each at its time.
 func TestFedLinkDown(t *testing.T) {
@@ -485,7 +487,7 @@ func TestFeedWithoutLink(t *testing.T) {
 	r := newFedRig(class.Class{})
 	r.port.link = nil
 	r.feed(0, 1, 76)
-	r.port.Feed(0, 0, 0)
+	r.port.AnnouncePacket(0, 0, 0)
 	if r.calls != 0 || r.engine.Next() != units.Never {
 		t.Error("it was asked")
 	}
@@ -528,7 +530,7 @@ func (r *fedRig) checkNext(t *rapid.T) {
 		var next units.Bytes
 		switch fed := c.fed&bit != 0; {
 		case q.count > 0 && !(fed && c.turn&bit != 0):
-			next = packet.OnWire(q.head().Size)
+			next = packet.OnWire(q.headPacket().Size)
 		case fed:
 			next = q.feeds
 		}
@@ -560,8 +562,8 @@ func TestFeedConserves(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += units.Time(rapid.SampledFrom([]int{0, 0, 50, 100, 777, 5000}).Draw(t, "gap"))
 			r.until(now)
-			if c := r.port.classes; r.port.freeAt < r.engine.Now() && c.sendable() != 0 {
-				t.Fatalf("at %v the port rests, and classes %08b could send", r.engine.Now(), c.sendable())
+			if c := r.port.classes; r.port.freeAt < r.engine.Now() && c.sendableClasses() != 0 {
+				t.Fatalf("at %v the port rests, and classes %08b could send", r.engine.Now(), c.sendableClasses())
 			}
 			r.checkNext(t)
 			prio := prios.Draw(t, "class")
@@ -578,7 +580,7 @@ func TestFeedConserves(t *testing.T) {
 				fedAll -= r.left[prio]
 				r.left[prio] = 0
 				if rapid.Bool().Draw(t, "told") {
-					r.port.Feed(r.engine.Now(), prio, 0)
+					r.port.AnnouncePacket(r.engine.Now(), prio, 0)
 				}
 			case 5:
 				s := r.port.link.Settings()
@@ -588,12 +590,12 @@ func TestFeedConserves(t *testing.T) {
 		}
 		r.finish()
 		c := r.port.Counters(r.engine.Now())
-		if int(r.made) != fedAll || r.pool.Live() != 0 || r.port.classes.ready != 0 || r.port.bytes != 0 {
-			t.Fatalf("the feeder had %d and gave %d; %d live, ready %08b", fedAll, r.made, r.pool.Live(), r.port.classes.ready)
+		if int(r.made) != fedAll || r.pool.LivePackets() != 0 || r.port.classes.ready != 0 || r.port.bytes != 0 {
+			t.Fatalf("the feeder had %d and gave %d; %d live, ready %08b", fedAll, r.made, r.pool.LivePackets(), r.port.classes.ready)
 		}
 		cut := r.port.link.Counters().Cut
-		if got := uint64(len(r.arrived)) + c.Dropped() + cut; got != r.made+r.sent || c.TxPackets-c.Drops[packet.LinkDown]-cut != uint64(len(r.arrived)) {
-			t.Fatalf("%d fed and %d sent, %d arrived, %d dropped, %d cut: %+v", r.made, r.sent, len(r.arrived), c.Dropped(), cut, c)
+		if got := uint64(len(r.arrived)) + c.DroppedPackets() + cut; got != r.made+r.sent || c.TxPackets-c.Drops[packet.LinkDown]-cut != uint64(len(r.arrived)) {
+			t.Fatalf("%d fed and %d sent, %d arrived, %d dropped, %d cut: %+v", r.made, r.sent, len(r.arrived), c.DroppedPackets(), cut, c)
 		}
 		seen := map[string]bool{}
 		for _, l := range r.log {

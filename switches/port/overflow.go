@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// overflow handles a packet that does not fit into its queue. It returns the packet
+// handleOverflow handles a packet that does not fit into its queue. It returns the packet
 // that continues instead, into the queue of its Prio, where it fits; nil if there
 // is none.
-func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate packet.Fate) *packet.Packet {
+func (p *Port) handleOverflow(now units.Time, q *classQueue, pkt *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
 	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
 		// The flow with the most bytes in the queue makes room, not the one that
@@ -17,9 +17,9 @@ func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate 
 		q.count--
 		victim := q.fair.DropFattest()
 		p.countDeparted(now, q, victim)
-		p.removed(now, q, victim, packet.QueueFull)
+		p.informRemoved(now, q, victim, packet.QueueFull)
 		p.dropClass(now, q, victim, packet.QueueFull)
-		fate = c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size)
+		fate = c.Buffer.CheckFit(pkt.In, p.Index, pkt.Prio, pkt.Size)
 	}
 	if fate == packet.Fine {
 		return pkt
@@ -30,10 +30,10 @@ func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate 
 		p.dropClass(now, q, pkt, fate)
 		return nil
 	}
-	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) && !p.exchange(now, q, pkt, fate) {
+	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) && !p.swapLast(now, q, pkt, fate) {
 		return nil
 	}
-	cut := trim.Cut(p.pool, pkt, t)
+	cut := trim.TrimPacket(p.pool, pkt, t)
 	if cut == nil {
 		p.dropClass(now, q, pkt, fate)
 		return nil
@@ -44,14 +44,14 @@ func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate 
 	cut.Fate, cut.Depth = packet.Trimmed, uint32(q.bytes)
 	headers := c.queue[cut.Prio]
 	switch {
-	case c.dropping>>cut.Prio&1 == 0 && c.Buffer.Fits(cut.In, p.Index, cut.Prio, cut.Size) == packet.Fine:
+	case c.dropping>>cut.Prio&1 == 0 && c.Buffer.CheckFit(cut.In, p.Index, cut.Prio, cut.Size) == packet.Fine:
 		return cut
 	case t.Return && c.Forward != nil:
 		if p.observer != nil {
 			p.observer.Observe(now, p, Out, cut, packet.Returned, q.bytes)
 		}
 		p.counters.Returned++
-		trim.Return(cut)
+		trim.ReturnToSender(cut)
 		c.Forward(now, cut)
 	default:
 		p.dropClass(now, headers, cut, packet.HeaderFull)
@@ -67,41 +67,41 @@ func (p *Port) refuse(now units.Time, pkt *packet.Packet, why packet.Fate) {
 	}
 }
 
-// exchange replaces the last packet in the queue by pkt, if pkt fits there. pkt is then
+// swapLast replaces the last packet in the queue by pkt, if pkt fits there. pkt is then
 // the former last packet. It returns false if the congestion point has dropped pkt.
 // full is the reason why pkt does not fit into the queue in addition to the last
 // packet.
-func (p *Port) exchange(now units.Time, q *classQueue, pkt *packet.Packet, full packet.Fate) bool {
+func (p *Port) swapLast(now units.Time, q *classQueue, pkt *packet.Packet, full packet.Fate) bool {
 	if !p.fitsForLast(now, q, pkt) {
 		return true
 	}
 	if q.point != nil {
-		fate := q.point.Enqueue(now, p.classView(q), pkt)
-		if fate.Dropped() {
+		fate := q.point.OnEnqueue(now, p.classView(q), pkt)
+		if fate.IsDrop() {
 			p.dropClass(now, q, pkt, fate)
 			return false
 		}
 		if fate == packet.Marked {
-			q.mark(p, pkt)
+			q.countMark(p, pkt)
 		}
 		// The point may have sent a packet into this queue, or made pkt longer.
 		if !p.fitsForLast(now, q, pkt) {
-			p.removed(now, q, pkt, p.leftover(pkt, full))
+			p.informRemoved(now, q, pkt, p.trimmedFate(pkt, full))
 			return true
 		}
 	}
 	c, last := p.classes, q.packets.Last()
-	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
-	c.Buffer.Add(now, pkt.In, p.Index, q.prio, pkt.Size)
-	q.change(now, pkt.Size-last.Size)
+	c.Buffer.DischargePacket(last.In, p.Index, q.prio, last.Size)
+	c.Buffer.ChargePacket(now, pkt.In, p.Index, q.prio, pkt.Size)
+	q.changeLength(now, pkt.Size-last.Size)
 	p.bytes += pkt.Size - last.Size
 	// Swap the contents: the packet before the last one keeps pointing to it.
 	*last, *pkt = *pkt, *last
 	last.Next, pkt.Next = nil, nil
 	if q.count == 1 {
-		c.show(q.prio)
+		c.updateReady(q.prio)
 	}
-	p.removed(now, q, pkt, p.leftover(pkt, full))
+	p.informRemoved(now, q, pkt, p.trimmedFate(pkt, full))
 	return true
 }
 
@@ -111,16 +111,16 @@ func (p *Port) fitsForLast(now units.Time, q *classQueue, pkt *packet.Packet) bo
 		return false
 	}
 	c, last := p.classes, q.packets.Last()
-	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
-	fits := c.Buffer.Fits(pkt.In, p.Index, q.prio, pkt.Size) == packet.Fine
-	c.Buffer.Add(now, last.In, p.Index, q.prio, last.Size)
+	c.Buffer.DischargePacket(last.In, p.Index, q.prio, last.Size)
+	fits := c.Buffer.CheckFit(pkt.In, p.Index, q.prio, pkt.Size) == packet.Fine
+	c.Buffer.ChargePacket(now, last.In, p.Index, q.prio, last.Size)
 	return fits
 }
 
-// leftover returns the fate of a packet for which there is no room: it is trimmed
+// trimmedFate returns the fate of a packet for which there is no room: it is trimmed
 // if possible.
-func (p *Port) leftover(pkt *packet.Packet, full packet.Fate) packet.Fate {
-	if trim.Cuts(pkt, p.classes.settingsOf(pkt.Prio).Trim) {
+func (p *Port) trimmedFate(pkt *packet.Packet, full packet.Fate) packet.Fate {
+	if trim.CanTrim(pkt, p.classes.settingsOf(pkt.Prio).Trim) {
 		return packet.Trimmed
 	}
 	return full

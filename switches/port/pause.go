@@ -26,7 +26,7 @@ type flowControl struct {
 	asks units.Time // when the port reports what it has sent (credit.go); units.Never if never
 }
 
-func (f *flowControl) start(p *Port, env ClassEnv) {
+func (f *flowControl) startControl(p *Port, env ClassEnv) {
 	configs := new(pfc.Configs)
 	for _, s := range p.classes.settings {
 		configs[s.Priority] = s.PFC
@@ -53,33 +53,33 @@ func (p *Port) bitRate() units.Rate {
 	return nominalRate
 }
 
-// handleHeld handles a packet that came in through the port and for which Buffer.Add returned
+// handleHeld handles a packet that came in through the port and for which Buffer.ChargePacket returned
 // true: with credits, each packet; with pauses, the one that must pause the peer. cause is
 // the port whose queue the packet has joined.
 func (p *Port) handleHeld(now units.Time, prio uint8, size units.Bytes, cause int) {
-	if p.classes.offers(prio) {
+	if p.classes.offersCredit(prio) {
 		p.classes.queue[prio].gives.RecordWaiting(size)
 		return
 	}
 	f := &p.classes.flow
-	frame := f.tx.Xoff(now, p.pauseClass(prio), cause, p.bitRate())
+	frame := f.tx.PauseClass(now, p.pauseClass(prio), cause, p.bitRate())
 	p.sendPause(now, &frame, packet.Xoff)
-	f.arm()
+	f.armTimer()
 }
 
-// freed handles a packet that leaves and for which Buffer.Remove returned true.
-func (p *Port) freed(now units.Time, prio uint8, size units.Bytes) {
-	if p.classes.offers(prio) {
+// handleFreed handles a packet that leaves and for which Buffer.DischargePacket returned true.
+func (p *Port) handleFreed(now units.Time, prio uint8, size units.Bytes) {
+	if p.classes.offersCredit(prio) {
 		r := p.classes.queue[prio].gives
-		if r.Free(size); r.Due() {
+		if r.FreePacket(size); r.UpdateIsDue() {
 			p.sendCredits(now)
 		}
 		return
 	}
 	f := &p.classes.flow
-	frame := f.tx.Xon(now, p.pauseClass(prio))
+	frame := f.tx.ResumeClass(now, p.pauseClass(prio))
 	p.sendPause(now, &frame, packet.Xon)
-	f.arm()
+	f.armTimer()
 }
 
 // pauseClass returns the class that represents a class in flow control: with global PAUSE
@@ -99,13 +99,13 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 	}
 	c := p.classes
 	pkt := p.pool.NewFrame(wire.PauseFrame)
-	frame.Put(pkt.Frame, c.flow.mac)
+	frame.PutFrame(pkt.Frame, c.flow.mac)
 	pkt.Size, pkt.Dest, pkt.L3, pkt.Ether = wire.PauseFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
-	pkt.Fate, pkt.Depth = fate, uint32(p.waiting(frame))
+	pkt.Fate, pkt.Depth = fate, uint32(p.waitingBehind(frame))
 	p.counters.Originated++
 	pkt.ID = p.counters.Originated
 	if p.freeAt <= now && c.control.Empty() {
-		p.transmit(now, pkt)
+		p.transmitPacket(now, pkt)
 		p.armNext()
 		return
 	}
@@ -113,9 +113,9 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 	p.armNext()
 }
 
-// waiting returns how much has come in through the port and waits in the classes that a
+// waitingBehind returns how much has come in through the port and waits in the classes that a
 // frame names.
-func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
+func (p *Port) waitingBehind(frame *wire.Pause) (n units.Bytes) {
 	classes := frame.Classes
 	if frame.Global {
 		classes = 1 // one account covers all classes
@@ -148,18 +148,18 @@ func (p *Port) takePause(now units.Time, frame *wire.Pause) {
 		}
 		return
 	}
-	if c.flow.rx.Frame(now, frame, p.bitRate(), c.ready) {
+	if c.flow.rx.ApplyFrame(now, frame, p.bitRate(), c.ready) {
 		p.counters.PausesIgnored++
 	}
-	p.permit(now)
+	p.applyPermits(now)
 }
 
-// permit applies the current state of the flow control's receiver.
-func (p *Port) permit(now units.Time) {
+// applyPermits applies the current state of the flow control's receiver.
+func (p *Port) applyPermits(now units.Time) {
 	c := p.classes
-	c.flow.changed(now)
-	c.blocked, c.dropping = c.flow.rx.Blocked()|c.lacking, c.flow.rx.Dropping()
-	c.flow.arm()
+	c.flow.reportChanges(now)
+	c.blocked, c.dropping = c.flow.rx.BlockedClasses()|c.lacking, c.flow.rx.DroppedClasses()
+	c.flow.armTimer()
 	if p.freeAt <= now {
 		p.startClasses(now)
 	} else {
@@ -167,9 +167,9 @@ func (p *Port) permit(now units.Time) {
 	}
 }
 
-// changed reports pauses that have begun or ended.
-func (f *flowControl) changed(now units.Time) {
-	is := f.rx.Paused()
+// reportChanges reports pauses that have begun or ended.
+func (f *flowControl) reportChanges(now units.Time) {
+	is := f.rx.PausedClasses()
 	if f.paused != nil {
 		for m := is ^ f.was; m != 0; m &= m - 1 {
 			prio := uint8(bits.TrailingZeros8(m))
@@ -179,14 +179,14 @@ func (f *flowControl) changed(now units.Time) {
 	f.was = is
 }
 
-// backlog tells the receiver which classes have waiting packets.
-func (f *flowControl) backlog(now units.Time, ready uint8) {
-	f.rx.Backlog(now, ready)
-	f.arm()
+// setBacklog tells the receiver which classes have waiting packets.
+func (f *flowControl) setBacklog(now units.Time, ready uint8) {
+	f.rx.SetBacklog(now, ready)
+	f.armTimer()
 }
 
-func (f *flowControl) arm() {
-	if due := min(f.rx.Due(), f.tx.Due(), f.asks); due != units.Never {
+func (f *flowControl) armTimer() {
+	if due := min(f.rx.NextExpiry(), f.tx.NextRefresh(), f.asks); due != units.Never {
 		f.timer.Arm(due)
 	} else {
 		f.timer.Disarm()
@@ -199,21 +199,21 @@ func (f *flowControl) Fire(now units.Time) {
 	if f.asks <= now {
 		p.reportSent(now)
 	}
-	if f.tx.Due() <= now {
-		frame := f.tx.Refresh(now, p.bitRate())
+	if f.tx.NextRefresh() <= now {
+		frame := f.tx.RefreshPauses(now, p.bitRate())
 		p.sendPause(now, &frame, packet.Xoff)
 	}
-	if f.rx.Due() <= now {
-		bitten, released := f.rx.Expire(now)
+	if f.rx.NextExpiry() <= now {
+		bitten, released := f.rx.ExpirePauses(now)
 		f.reportWatchdog(now, bitten, true)
 		f.reportWatchdog(now, released, false)
-		for m := f.rx.Dropping() &^ p.classes.dropping; m != 0; m &= m - 1 {
-			p.discard(now, p.classes.queue[bits.TrailingZeros8(m)])
+		for m := f.rx.DroppedClasses() &^ p.classes.dropping; m != 0; m &= m - 1 {
+			p.discardQueue(now, p.classes.queue[bits.TrailingZeros8(m)])
 		}
-		p.permit(now)
+		p.applyPermits(now)
 		return
 	}
-	f.arm()
+	f.armTimer()
 }
 
 // reportWatchdog reports that the watchdog has triggered for some classes, or released them.
@@ -226,11 +226,11 @@ func (f *flowControl) reportWatchdog(now units.Time, classes uint8, begins bool)
 	}
 }
 
-// discard empties a queue whose class the watchdog discards.
-func (p *Port) discard(now units.Time, q *classQueue) {
+// discardQueue empties a queue whose class the watchdog discards.
+func (p *Port) discardQueue(now units.Time, q *classQueue) {
 	for q.count > 0 {
 		pkt := p.removeFirst(now, q)
-		p.removed(now, q, pkt, packet.Watchdog)
+		p.informRemoved(now, q, pkt, packet.Watchdog)
 		p.dropClass(now, q, pkt, packet.Watchdog)
 	}
 }

@@ -29,7 +29,7 @@ func (p *Port) SampleClass(now units.Time, i int) ClassSample {
 	q := &c.queues[i]
 	s := ClassSample{
 		Queue: q.bytes, QueueMax: q.longest, TxBytes: q.tx.bytes,
-		Dropped: q.dropped, Marked: q.marked, Trimmed: q.trimmed, Paused: c.flow.rx.Got(now, q.prio).Time + q.waited(now),
+		Dropped: q.dropped, Marked: q.marked, Trimmed: q.trimmed, Paused: c.flow.rx.Statistics(now, q.prio).Time + q.creditWait(now),
 	}
 	q.ever = max(q.ever, q.longest)
 	q.longest = q.bytes

@@ -16,7 +16,7 @@ func TestTakeMaxQueue(t *testing.T) {
 		asked, quiet := newRig(units.Gbps, 6000), newRig(units.Gbps, 6000)
 		if rapid.Bool().Draw(t, "watched") {
 			var w watcher
-			asked.from.Observe(0, &w)
+			asked.from.SetObserver(0, &w)
 		}
 		var now units.Time
 		var longest, whole units.Bytes
@@ -28,13 +28,13 @@ func TestTakeMaxQueue(t *testing.T) {
 				if got := asked.from.TakeMaxQueue(now); got != longest {
 					t.Fatalf("the longest queue was %d, want %d", got, longest)
 				}
-				_, longest = quiet.from.Queued(now)
+				_, longest = quiet.from.QueueLength(now)
 				continue
 			}
 			size := units.Bytes(rapid.SampledFrom([]int{60, 590, 1514}).Draw(t, "size"))
 			asked.send(now, size)
 			quiet.send(now, size)
-			_, bytes := quiet.from.Queued(now)
+			_, bytes := quiet.from.QueueLength(now)
 			longest, whole = max(longest, bytes), max(whole, bytes)
 			if got := asked.from.Counters(now).MaxQueue; got != whole {
 				t.Fatalf("the counter says %d, want %d", got, whole)

@@ -49,9 +49,9 @@ import (
 
 // Owner is the switch or host that a port belongs to.
 type Owner interface {
-	// Input takes every good packet or train that the port receives, and owns it.
-	Input(now units.Time, in *Port, p *packet.Packet)
-	// PeekFate returns what Input would do with p: Fine, or the reason why it would Discard
+	// InputPacket takes every good packet or train that the port receives, and owns it.
+	InputPacket(now units.Time, in *Port, p *packet.Packet)
+	// PeekFate returns what InputPacket would do with p: Fine, or the reason why it would DiscardPacket
 	// it. Only observed ports call it.
 	PeekFate(now units.Time, in *Port, p *packet.Packet) packet.Fate
 }
@@ -71,7 +71,7 @@ type Observer interface {
 	Observe(now units.Time, at *Port, dir Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes)
 }
 
-// Port is one port. New and Connect set its fields.
+// Port is one port. New and ConnectLink set its fields.
 //
 // The packets in the queue determine when a new packet leaves. If nothing else can affect
 // that, the port computes the departure at once and launches the packet ahead of time: a hop
@@ -82,7 +82,7 @@ type Observer interface {
 // the port, two for a packet that goes out, one for a packet that comes in, and two of the
 // link that ends here.
 type Port struct {
-	near links.Link // room for the link that leaves this port, see Cable
+	near links.Link // room for the link that leaves this port, see MakeLink
 
 	link     *links.Link // leaving this port
 	freeAt   units.Time  // end of the last packet begun, or promised
@@ -128,12 +128,12 @@ const (
 type traffic struct{ packets, bytes uint64 }
 
 func (t *traffic) addTrain(pkt *packet.Packet) {
-	n := uint64(pkt.Count())
+	n := uint64(pkt.PacketCount())
 	t.packets += n
 	t.bytes += n * uint64(pkt.Size)
 }
 
-func (t *traffic) add(n units.Bytes) {
+func (t *traffic) addPacket(n units.Bytes) {
 	t.packets++
 	t.bytes += uint64(n)
 }
@@ -147,25 +147,25 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 
 // PrefetchAll prefetches what receiving and sending a packet needs of the port and its links.
 func (p *Port) PrefetchAll() {
-	prefetch.Bytes(unsafe.Add(unsafe.Pointer(p), needed), neededEnd-needed)
+	prefetch.PrefetchBytes(unsafe.Add(unsafe.Pointer(p), needed), neededEnd-needed)
 }
 
 // Prefetch prefetches the part of that which is not of links.
-func (p *Port) Prefetch() { prefetch.Bytes(unsafe.Pointer(&p.link), uintptr(3*prefetch.Line)) }
+func (p *Port) Prefetch() { prefetch.PrefetchBytes(unsafe.Pointer(&p.link), uintptr(3*prefetch.Line)) }
 
 // SetPoint sets the congestion point of the queue to the one that make returns; nil means
 // plain drop-tail. It is called before the run. wake is congestion.Env.Wake.
 func (p *Port) SetPoint(e *sim.Engine, make func(wake func(units.Time)) congestion.Point) {
-	p.point = newTicker(e, make, p.view)
+	p.point = newTicker(e, make, p.queueView)
 }
 
-// Gauges appends the values of the gauges of a plain port's congestion point, or nothing if
+// AppendGauges appends the values of the gauges of a plain port's congestion point, or nothing if
 // it has none.
-func (p *Port) Gauges(now units.Time, values []float64) []float64 {
+func (p *Port) AppendGauges(now units.Time, values []float64) []float64 {
 	if p.point == nil {
 		return values
 	}
-	return p.point.Gauges(now, p.view(now), values)
+	return p.point.AppendGauges(now, p.queueView(now), values)
 }
 
 // ClassGauges is Gauges for class number i, by ascending priority, of a port with classes.
@@ -175,20 +175,20 @@ func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 	if q.point == nil {
 		return values
 	}
-	return q.point.Gauges(now, p.classView(q), values)
+	return q.point.AppendGauges(now, p.classView(q), values)
 }
 
-// Cable makes a link from this port to another, for Connect. Its halves are in the memory of
+// MakeLink makes a link from this port to another, for ConnectLink. Its halves are in the memory of
 // the two ports. near and far are the engines and pools of the ports; see links.Link.Init.
-func (p *Port) Cable(to *Port, near, far links.End, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
-	return p.near.Init(&to.far, near, far, out, random, s, to)
+func (p *Port) MakeLink(to *Port, near, far links.End, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
+	return p.near.InitLink(&to.far, near, far, out, random, s, to)
 }
 
-// Connect sets the link that leaves the port.
-func (p *Port) Connect(l *links.Link) {
+// ConnectLink sets the link that leaves the port.
+func (p *Port) ConnectLink(l *links.Link) {
 	p.link = l
 	p.stamp.recordRate(p)
-	p.choose(0)
+	p.chooseAhead(0)
 }
 
 // InFlight returns the number of packets in flight on the link.
@@ -207,40 +207,40 @@ func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.link.Set(s)
 	p.lastSize = 0
 	p.stamp.recordRate(p)
-	p.choose(now)
+	p.chooseAhead(now)
 }
 
-// Observe sets the observer of the port's packets from now on; nil removes it.
-func (p *Port) Observe(now units.Time, o Observer) {
+// SetObserver sets the observer of the port's packets from now on; nil removes it.
+func (p *Port) SetObserver(now units.Time, o Observer) {
 	p.stopAhead(now)
 	p.observer = o
-	p.choose(now)
+	p.chooseAhead(now)
 }
 
 // Limit returns the byte limit of the queue of a plain port.
 func (p *Port) Limit() units.Bytes { return p.limit }
 
-// Queued returns the packets and bytes in the queue, without the packet being sent.
-func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
+// QueueLength returns the packets and bytes in the queue, without the packet being sent.
+func (p *Port) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
 	if p.classes != nil {
-		return p.classes.count(), p.bytes
+		return p.classes.countWaiting(), p.bytes
 	}
 	p.drainDeparted(now)
 	return p.list.packets + p.promised.Len(), p.bytes
 }
 
-// Waiting returns the number of packets in the queue of a priority's class, or in the only
+// WaitingPackets returns the number of packets in the queue of a priority's class, or in the only
 // queue.
-func (p *Port) Waiting(now units.Time, prio uint8) int {
+func (p *Port) WaitingPackets(now units.Time, prio uint8) int {
 	if p.classes != nil {
 		return int(p.classes.queue[prio].count)
 	}
-	packets, _ := p.Queued(now)
+	packets, _ := p.QueueLength(now)
 	return packets
 }
 
-func (p *Port) view(now units.Time) congestion.Queue {
-	packets, bytes := p.Queued(now)
+func (p *Port) queueView(now units.Time) congestion.Queue {
+	packets, bytes := p.QueueLength(now)
 	q := congestion.Queue{Bytes: bytes, Packets: packets, Limit: p.limit}
 	if p.link != nil {
 		q.Rate = p.link.Rate()
@@ -256,7 +256,7 @@ func (p *Port) Send(now units.Time, pkt *packet.Packet) {
 		return
 	}
 	if p.link == nil {
-		p.drop(now, pkt, packet.NoRoute)
+		p.dropPacket(now, pkt, packet.NoRoute)
 		return
 	}
 	if p.classes != nil {
@@ -267,18 +267,18 @@ func (p *Port) Send(now units.Time, pkt *packet.Packet) {
 		p.drainDeparted(now)
 	}
 	if p.bytes+pkt.Size > p.limit {
-		p.drop(now, pkt, packet.QueueFull)
+		p.dropPacket(now, pkt, packet.QueueFull)
 		return
 	}
 	if p.point != nil {
-		fate := p.point.Enqueue(now, p.view(now), pkt)
+		fate := p.point.OnEnqueue(now, p.queueView(now), pkt)
 		// The point may have sent a packet into this queue, or made pkt longer.
-		if !fate.Dropped() && p.bytes+pkt.Size > p.limit {
-			p.point.Removed(now, p.view(now), pkt, packet.QueueFull)
+		if !fate.IsDrop() && p.bytes+pkt.Size > p.limit {
+			p.point.OnRemoved(now, p.queueView(now), pkt, packet.QueueFull)
 			fate = packet.QueueFull
 		}
-		if fate.Dropped() {
-			p.drop(now, pkt, fate)
+		if fate.IsDrop() {
+			p.dropPacket(now, pkt, fate)
 			return
 		}
 		p.recordMark(pkt, fate)
@@ -290,10 +290,10 @@ func (p *Port) Send(now units.Time, pkt *packet.Packet) {
 		p.stopAhead(now)
 	}
 	if p.list.first == nil && now >= p.freeAt {
-		p.start(now, pkt)
+		p.startPacket(now, pkt)
 		return
 	}
-	p.push(now, pkt)
+	p.pushPacket(now, pkt)
 }
 
 // drainDeparted removes packets from the queue that begin to leave at now or before. Events of one
@@ -303,7 +303,7 @@ func (p *Port) drainDeparted(now units.Time) {
 	if p.classes != nil {
 		return // it never computes ahead, so there is nothing to settle
 	}
-	for p.due(now) {
+	for p.headIsDue(now) {
 		p.bytes -= p.promised.First().size
 		p.promised.DropFirst()
 	}
@@ -329,13 +329,13 @@ func (p *Port) recordMark(pkt *packet.Packet, fate packet.Fate) {
 	}
 }
 
-// Receive takes a packet or a train from the link that ends at this port.
-func (p *Port) Receive(now units.Time, pkt *packet.Packet) {
+// ReceivePacket takes a packet or a train from the link that ends at this port.
+func (p *Port) ReceivePacket(now units.Time, pkt *packet.Packet) {
 	if pkt.Flow == packet.Train {
 		p.receiveTrain(now, pkt)
 		return
 	}
-	p.rx.add(pkt.Size)
+	p.rx.addPacket(pkt.Size)
 	if p.observer != nil {
 		fate := packet.Fine
 		switch {
@@ -349,43 +349,47 @@ func (p *Port) Receive(now units.Time, pkt *packet.Packet) {
 		p.observer.Observe(now, p, In, pkt, fate, 0)
 	}
 	if pkt.BadFCS && (p.classes == nil || !p.classes.CutThrough || pkt.Dest == packet.MACControl) {
-		p.lose(now, pkt, packet.BadFCS)
+		p.losePacket(now, pkt, packet.BadFCS)
 		return
 	}
 	if pkt.Dest == packet.MACControl {
 		p.takeControl(now, pkt)
 		return
 	}
-	p.owner.Input(now, p, pkt)
+	p.owner.InputPacket(now, p, pkt)
 }
 
-// Discard drops a packet that came in through this port and that its owner cannot use.
-func (p *Port) Discard(now units.Time, pkt *packet.Packet, fate packet.Fate) { p.lose(now, pkt, fate) }
+// DiscardPacket drops a packet that came in through this port and that its owner cannot use.
+func (p *Port) DiscardPacket(now units.Time, pkt *packet.Packet, fate packet.Fate) {
+	p.losePacket(now, pkt, fate)
+}
 
-// Refused counts a packet that came in through this port and that its host finally did not
+// CountRefused counts a packet that came in through this port and that its host finally did not
 // accept, or all of a train. The caller keeps the packet.
-func (p *Port) Refused(now units.Time, pkt *packet.Packet) { p.count(now, pkt, packet.HostRefused) }
+func (p *Port) CountRefused(now units.Time, pkt *packet.Packet) {
+	p.countLost(now, pkt, packet.HostRefused)
+}
 
-// drop drops a packet that the queue does not accept.
-func (p *Port) drop(now units.Time, pkt *packet.Packet, fate packet.Fate) {
+// dropPacket drops a packet that the queue does not accept.
+func (p *Port) dropPacket(now units.Time, pkt *packet.Packet, fate packet.Fate) {
 	if p.observer != nil {
 		p.observer.Observe(now, p, Out, pkt, fate, p.bytes)
 	}
-	p.lose(now, pkt, fate)
+	p.losePacket(now, pkt, fate)
 }
 
-// lose counts and frees a packet.
-func (p *Port) lose(now units.Time, pkt *packet.Packet, fate packet.Fate) {
-	p.count(now, pkt, fate)
+// losePacket counts and frees a packet.
+func (p *Port) losePacket(now units.Time, pkt *packet.Packet, fate packet.Fate) {
+	p.countLost(now, pkt, fate)
 	p.pool.Free(pkt)
 }
 
-// count counts a lost packet, or all of a train.
-func (p *Port) count(now units.Time, pkt *packet.Packet, fate packet.Fate) {
+// countLost counts a lost packet, or all of a train.
+func (p *Port) countLost(now units.Time, pkt *packet.Packet, fate packet.Fate) {
 	if p.losses == nil {
 		p.losses = new(Losses)
 	}
-	n := uint64(pkt.Count())
+	n := uint64(pkt.PacketCount())
 	p.losses.Drops[fate] += n
 	p.losses.DropBytes += n * uint64(pkt.Size)
 	p.trace.addTrain(now, pkt, fate)

@@ -40,15 +40,15 @@ func newRig(rate units.Rate, limit units.Bytes) *rig {
 	r.from = New(&r.engine, &r.pool, "a:1", 0, r, limit)
 	r.to = New(&r.engine, &r.pool, "b:1", 0, r, limit)
 	side := links.End{Engine: &r.engine, Pool: &r.pool}
-	r.link = new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
-	r.from.Connect(r.link)
-	r.from.Observe(r.engine.Now(), r)
+	r.link = new(links.Link).InitLink(new(links.Flight), side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
+	r.from.ConnectLink(r.link)
+	r.from.SetObserver(r.engine.Now(), r)
 	return r
 }
 
-func (r *rig) Input(now units.Time, in *Port, p *packet.Packet) {
+func (r *rig) InputPacket(now units.Time, in *Port, p *packet.Packet) {
 	if r.refuse != packet.Fine {
-		in.Discard(now, p, r.refuse)
+		in.DiscardPacket(now, p, r.refuse)
 		return
 	}
 	r.arrived = append(r.arrived, event{now, p.ID})
@@ -82,7 +82,7 @@ func (r *rig) send(now units.Time, size units.Bytes) *packet.Packet {
 
 func (r *rig) until(now units.Time) {
 	r.engine.Run(now, math.MaxInt)
-	r.engine.Advance(now)
+	r.engine.AdvanceTo(now)
 }
 
 func (r *rig) finish() { r.engine.Run(units.Never-1, math.MaxInt) }
@@ -123,7 +123,7 @@ func TestBackToBack(t *testing.T) {
 	for range 4 {
 		r.send(100, 1514)
 	}
-	if n, b := r.from.Queued(r.engine.Now()); n != 3 || b != 3*1514 {
+	if n, b := r.from.QueueLength(r.engine.Now()); n != 3 || b != 3*1514 {
 		t.Errorf("%d packets of %d bytes wait, want 3 of 4542: the one being sent does not count", n, b)
 	}
 	r.send(100+4*tx, 1514)
@@ -159,7 +159,7 @@ func TestLimit(t *testing.T) {
 	if want := []event{{0, 3}}; !cmp.Equal(r.dropped, want) {
 		t.Errorf("dropped %v, want %v", r.dropped, want)
 	}
-	if _, b := r.from.Queued(r.engine.Now()); b != 3000 {
+	if _, b := r.from.QueueLength(r.engine.Now()); b != 3000 {
 		t.Errorf("%d bytes wait, want 3000", b)
 	}
 	// Waiting packets stay when the limit falls, and nothing joins them.
@@ -174,11 +174,11 @@ func TestLimit(t *testing.T) {
 	r.send(2*units.Second, 1001)
 	r.finish()
 	c := r.from.Counters(2 * units.Second)
-	if c.TxPackets != 4 || c.Drops[packet.QueueFull] != 3 || c.Dropped() != 3 || c.DropBytes != 1+60+1001 || c.MaxQueue != 3000 || r.from.Limit() != 1000 {
+	if c.TxPackets != 4 || c.Drops[packet.QueueFull] != 3 || c.DroppedPackets() != 3 || c.DropBytes != 1+60+1001 || c.MaxQueue != 3000 || r.from.Limit() != 1000 {
 		t.Errorf("counters %+v", c)
 	}
-	if r.pool.Live() != 0 {
-		t.Errorf("%d packets are live", r.pool.Live())
+	if r.pool.LivePackets() != 0 {
+		t.Errorf("%d packets are live", r.pool.LivePackets())
 	}
 }
 
@@ -292,7 +292,7 @@ func TestAgainstModel(t *testing.T) {
 			} else {
 				txBytes += uint64(size)
 			}
-			if n, b := r.from.Queued(r.engine.Now()); n != len(m.waiting) || b != m.bytes {
+			if n, b := r.from.QueueLength(r.engine.Now()); n != len(m.waiting) || b != m.bytes {
 				t.Fatalf("%d packets of %d bytes wait, want %d of %d", n, b, len(m.waiting), m.bytes)
 			}
 		}
@@ -318,8 +318,8 @@ func TestAgainstModel(t *testing.T) {
 		if end.TxPackets != uint64(len(m.departed)) || end.Drops[packet.QueueFull] != uint64(len(m.dropped)) || end.TxBytes != txBytes || end.DropBytes != dropBytes || end.MaxQueue != m.longest {
 			t.Fatalf("counters %+v, model %d sent, %d dropped, longest %d", end, len(m.departed), len(m.dropped), m.longest)
 		}
-		if len(r.arrived) != len(r.departed) || r.pool.Live() != 0 {
-			t.Fatalf("%d departed, %d arrived, %d live", len(r.departed), len(r.arrived), r.pool.Live())
+		if len(r.arrived) != len(r.departed) || r.pool.LivePackets() != 0 {
+			t.Fatalf("%d departed, %d arrived, %d live", len(r.departed), len(r.arrived), r.pool.LivePackets())
 		}
 	})
 }
@@ -351,7 +351,7 @@ func TestMeanQueueOfALongRun(t *testing.T) {
 		}
 		last = now
 	}
-	_, queue := r.from.Queued(r.engine.Now())
+	_, queue := r.from.QueueLength(r.engine.Now())
 	if got := r.from.Counters(day + units.Nanosecond).MeanQueue(last); got != float64(queue) || queue < units.MB {
 		t.Errorf("mean queue %v over a nanosecond in which %d bytes waited", got, queue)
 	}
@@ -363,10 +363,10 @@ func TestMeanQueueOfALongRun(t *testing.T) {
 // TestNoLink: a port without a link drops packets to send.
 func TestNoLink(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)
-	r.from.Connect(nil)
+	r.from.ConnectLink(nil)
 	r.send(0, 100)
-	if c := r.from.Counters(0); c.Drops[packet.NoRoute] != 1 || c.TxPackets != 0 || r.pool.Live() != 0 || len(r.dropped) != 1 {
-		t.Errorf("counters %+v, live %d", c, r.pool.Live())
+	if c := r.from.Counters(0); c.Drops[packet.NoRoute] != 1 || c.TxPackets != 0 || r.pool.LivePackets() != 0 || len(r.dropped) != 1 {
+		t.Errorf("counters %+v, live %d", c, r.pool.LivePackets())
 	}
 }
 
@@ -390,8 +390,8 @@ func (w *watcher) Observe(now units.Time, at *Port, dir Direction, p *packet.Pac
 func TestObserver(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
-	r.from.Observe(r.engine.Now(), &w)
-	r.to.Observe(r.engine.Now(), &w)
+	r.from.SetObserver(r.engine.Now(), &w)
+	r.to.SetObserver(r.engine.Now(), &w)
 	r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
 		return congestion.New(congestion.Choice{Settings: &congestion.Step{K: 1000, NotECT: congestion.DropNotECT}}, congestion.Env{})
 	})
@@ -459,10 +459,10 @@ func TestObserver(t *testing.T) {
 			t.Errorf("%v is counted %d and %d times, want %v", fate, a.Drops[fate], b.Drops[fate], n)
 		}
 	}
-	if a.TxPackets != 9 || a.Marked != 1 || a.Dropped() != 6 || b.RxPackets != 5 || b.RxBytes != 4*1514+1400 || b.Dropped() != 2 {
+	if a.TxPackets != 9 || a.Marked != 1 || a.DroppedPackets() != 6 || b.RxPackets != 5 || b.RxBytes != 4*1514+1400 || b.DroppedPackets() != 2 {
 		t.Errorf("sender %+v, receiver %+v", a, b)
 	}
-	r.from.Observe(r.engine.Now(), nil)
+	r.from.SetObserver(r.engine.Now(), nil)
 	r.send(units.Second, 100)
 	if len(w) != len(want) {
 		t.Error("an observer that was taken off still sees packets")
@@ -473,7 +473,7 @@ func TestObserver(t *testing.T) {
 func TestMarkIsOfOnePort(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
-	r.from.Observe(r.engine.Now(), &w)
+	r.from.SetObserver(r.engine.Now(), &w)
 	p := r.pool.New()
 	p.Size, p.Fate = 100, packet.Marked
 	r.from.Send(0, p)
@@ -489,8 +489,8 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(units.Gbps, 6000)
 		var w watcher
-		r.from.Observe(r.engine.Now(), &w)
-		r.to.Observe(r.engine.Now(), &w)
+		r.from.SetObserver(r.engine.Now(), &w)
+		r.to.SetObserver(r.engine.Now(), &w)
 		red := congestion.RED{KMin: 1000, KMax: 5000, PMax: 0.5, NotECT: congestion.NotECT(rapid.IntRange(0, 1).Draw(t, "not ect"))}
 		r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
 			return congestion.New(congestion.Choice{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark")})
@@ -541,8 +541,8 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 		if out != r.sent || in != b.RxPackets || b.RxPackets != r.link.Counters().Delivered || a.Marked < tally[place{Out, packet.Marked}] {
 			t.Fatalf("%d sent, %d seen leaving, %d coming in; received %d, delivered %d", r.sent, out, in, b.RxPackets, r.link.Counters().Delivered)
 		}
-		if lost := a.Dropped() + b.Dropped() + r.link.Counters().Cut; r.sent != uint64(len(r.arrived))+lost || r.pool.Live() != 0 {
-			t.Fatalf("%d sent, %d arrived, %d lost, %d live", r.sent, len(r.arrived), lost, r.pool.Live())
+		if lost := a.DroppedPackets() + b.DroppedPackets() + r.link.Counters().Cut; r.sent != uint64(len(r.arrived))+lost || r.pool.LivePackets() != 0 {
+			t.Fatalf("%d sent, %d arrived, %d lost, %d live", r.sent, len(r.arrived), lost, r.pool.LivePackets())
 		}
 	})
 }

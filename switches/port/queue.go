@@ -13,10 +13,10 @@ type waiting struct {
 	timer       sim.Timer // fires at the end of the packet being sent; armed only while others wait
 }
 
-// push adds a packet to the queue.
-func (p *Port) push(now units.Time, pkt *packet.Packet) {
+// pushPacket adds a packet to the queue.
+func (p *Port) pushPacket(now units.Time, pkt *packet.Packet) {
 	q := &p.list
-	p.counters.queued(now, p.bytes)
+	p.counters.integrateQueue(now, p.bytes)
 	pkt.Next = nil
 	if q.first == nil {
 		q.first = pkt
@@ -43,29 +43,29 @@ func (p *Port) Fire(now units.Time) {
 func (p *Port) startNext(now units.Time) {
 	q := &p.list
 	pkt := q.first
-	p.counters.queued(now, p.bytes)
+	p.counters.integrateQueue(now, p.bytes)
 	q.first = pkt.Next
 	q.packets--
 	p.bytes -= pkt.Size
-	p.start(now, pkt)
+	p.startPacket(now, pkt)
 }
 
-// start puts a packet's first bit on the link, unless the congestion point drops
+// startPacket puts a packet's first bit on the link, unless the congestion point drops
 // it, and arms the timer for the next packet.
-func (p *Port) start(now units.Time, pkt *packet.Packet) {
+func (p *Port) startPacket(now units.Time, pkt *packet.Packet) {
 	if p.point == nil {
-		p.transmit(now, pkt)
+		p.transmitPacket(now, pkt)
 	} else {
 		// Packets that the point sends into this queue wait until pkt has begun to
 		// leave.
 		p.freeAt = units.Never
-		fate := p.point.Dequeue(now, p.view(now), pkt)
-		if fate.Dropped() {
+		fate := p.point.OnDequeue(now, p.queueView(now), pkt)
+		if fate.IsDrop() {
 			p.freeAt = now
-			p.drop(now, pkt, fate)
+			p.dropPacket(now, pkt, fate)
 		} else {
 			p.recordMark(pkt, fate)
-			p.transmit(now, pkt)
+			p.transmitPacket(now, pkt)
 		}
 	}
 	if p.list.first != nil {
@@ -75,14 +75,14 @@ func (p *Port) start(now units.Time, pkt *packet.Packet) {
 	}
 }
 
-// transmit puts a packet's first bit on the link.
-func (p *Port) transmit(now units.Time, pkt *packet.Packet) {
+// transmitPacket puts a packet's first bit on the link.
+func (p *Port) transmitPacket(now units.Time, pkt *packet.Packet) {
 	if p.stamp != nil {
-		p.stamp.write(now, p, pkt)
+		p.stamp.writeTelemetry(now, p, pkt)
 	}
 	tx := p.txTime(pkt)
 	p.freeAt = now + tx
-	p.sent(now, pkt)
+	p.countSent(now, pkt)
 	fate := p.link.DecideFate(now, tx, pkt)
 	if p.observer != nil {
 		shown, depth := fate, units.Bytes(0)
@@ -95,14 +95,14 @@ func (p *Port) transmit(now units.Time, pkt *packet.Packet) {
 		p.observer.Observe(now, p, Out, pkt, shown, depth)
 	}
 	if fate == packet.Fine {
-		p.link.Launch(pkt)
+		p.link.LaunchPacket(pkt)
 	} else {
-		p.lose(now, pkt, fate)
+		p.losePacket(now, pkt, fate)
 	}
 }
 
-// sent counts a packet whose first bit leaves at the given time.
-func (p *Port) sent(at units.Time, pkt *packet.Packet) {
-	p.tx.add(pkt.Size)
-	p.trace.add(at, pkt, pkt.Fate)
+// countSent counts a packet whose first bit leaves at the given time.
+func (p *Port) countSent(at units.Time, pkt *packet.Packet) {
+	p.tx.addPacket(pkt.Size)
+	p.trace.addAction(at, pkt, pkt.Fate)
 }

@@ -14,11 +14,11 @@ type stamp struct {
 	code   uint8  // of the link's rate; 0 if it has none
 }
 
-// Stamp makes the port write in-band telemetry into packets that have room for it, as
+// EnableTelemetry makes the port write in-band telemetry into packets that have room for it, as
 // their first bit leaves: the time, the bytes that it has sent before, and the bytes that
 // wait behind the packet in all its queues. number identifies the port. Stamp is called
 // before the run. A link whose rate has no telemetry.RateCode is written with rate 0.
-func (p *Port) Stamp(number uint16) {
+func (p *Port) EnableTelemetry(number uint16) {
 	p.stamp = &stamp{number: number}
 	p.stamp.recordRate(p)
 	p.mayAhead, p.ahead = false, false
@@ -31,8 +31,8 @@ func (s *stamp) recordRate(p *Port) {
 	}
 }
 
-// write writes the telemetry of a packet that is about to leave.
-func (s *stamp) write(now units.Time, p *Port, pkt *packet.Packet) {
+// writeTelemetry writes the telemetry of a packet that is about to leave.
+func (s *stamp) writeTelemetry(now units.Time, p *Port, pkt *packet.Packet) {
 	t := pkt.Telemetry()
 	if t == nil {
 		return

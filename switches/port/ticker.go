@@ -18,16 +18,16 @@ type ticker struct {
 // its queue.
 func newTicker(e *sim.Engine, make func(wake func(units.Time)) congestion.Point, view func(units.Time) congestion.Queue) congestion.Point {
 	t := &ticker{view: view, next: units.Never}
-	if t.point = make(t.wake); t.point == nil {
+	if t.point = make(t.wakeAt); t.point == nil {
 		return nil
 	}
 	t.timer = e.NewTimer(t)
-	t.wake(0)
+	t.wakeAt(0)
 	return t.point
 }
 
-// wake sets the time of the next tick.
-func (t *ticker) wake(at units.Time) {
+// wakeAt sets the time of the next tick.
+func (t *ticker) wakeAt(at units.Time) {
 	switch t.next = at; {
 	case t.timer == (sim.Timer{}): // the point is still being made, and ticks at 0
 	case at == units.Never:
@@ -39,7 +39,7 @@ func (t *ticker) wake(at units.Time) {
 
 func (t *ticker) Fire(now units.Time) {
 	t.next = units.Never
-	if next := t.point.Tick(now, t.view(now)); next < t.next {
-		t.wake(next)
+	if next := t.point.OnTimer(now, t.view(now)); next < t.next {
+		t.wakeAt(next)
 	}
 }

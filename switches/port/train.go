@@ -5,16 +5,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Passes reports whether the packets of a train, or a packet like pkt, would leave the port and arrive
+// PassesAtOnce reports whether the packets of a train, or a packet like pkt, would leave the port and arrive
 // at the other end now.
-func (p *Port) Passes(now units.Time, pkt *packet.Packet) bool {
-	return p.ahead && p.point == nil && p.bytes == 0 && p.freeAt <= now && pkt.Size <= p.limit && p.link.Passes(pkt.Layer3())
+func (p *Port) PassesAtOnce(now units.Time, pkt *packet.Packet) bool {
+	return p.ahead && p.point == nil && p.bytes == 0 && p.freeAt <= now && pkt.Size <= p.limit && p.link.PassesAtOnce(pkt.Layer3())
 }
 
-// sendTrain sends a train whole if it Passes, else packet by packet.
+// sendTrain sends a train whole if it PassesAtOnce, else packet by packet.
 func (p *Port) sendTrain(now units.Time, pkt *packet.Packet) {
-	if !p.Passes(now, pkt) {
-		p.pool.Split(pkt, func(q *packet.Packet) { p.Send(now, q) })
+	if !p.PassesAtOnce(now, pkt) {
+		p.pool.SplitTrain(pkt, func(q *packet.Packet) { p.Send(now, q) })
 		return
 	}
 	p.freeAt = now
@@ -26,9 +26,9 @@ func (p *Port) sendTrain(now units.Time, pkt *packet.Packet) {
 // receiveTrain receives a train. An observer sees its packets.
 func (p *Port) receiveTrain(now units.Time, pkt *packet.Packet) {
 	if p.observer != nil || p.classes != nil {
-		p.pool.Split(pkt, func(q *packet.Packet) { p.Receive(now, q) })
+		p.pool.SplitTrain(pkt, func(q *packet.Packet) { p.ReceivePacket(now, q) })
 		return
 	}
 	p.rx.addTrain(pkt)
-	p.owner.Input(now, p, pkt)
+	p.owner.InputPacket(now, p, pkt)
 }

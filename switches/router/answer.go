@@ -34,7 +34,7 @@ func (t *Table) answerARP(b, frame, arp []byte, mac wire.MAC) []byte {
 	if len(arp) < arpLength || string(arp[:8]) != "\x00\x01\x08\x00\x06\x04\x00\x01" {
 		return nil
 	}
-	if !t.Owns(netip.AddrFrom4([4]byte(arp[24:28]))) {
+	if !t.OwnsAddress(netip.AddrFrom4([4]byte(arp[24:28]))) {
 		return nil
 	}
 	b = appendEthernet(b, wire.ReadMAC(frame[wire.MACLen:]), mac, wire.EtherTypeARP)
@@ -52,7 +52,7 @@ func (t *Table) answerNeighbour(b, frame, ip []byte, mac wire.MAC) []byte {
 		// A router, in response to a request, overriding the cache.
 		router, solicited, override = 0x80, 0x40, 0x20
 	)
-	ip, h, ok := trim(ip)
+	ip, h, ok := trimPadding(ip)
 	if !ok || h.Version != 6 || h.Proto != wire.ProtoICMPv6 || h.Fragment || h.TTL != 255 {
 		return nil
 	}
@@ -61,10 +61,10 @@ func (t *Table) answerNeighbour(b, frame, ip []byte, mac wire.MAC) []byte {
 		return nil
 	}
 	target := netip.AddrFrom16([16]byte(ask[8:24]))
-	if !t.Owns(target) {
+	if !t.OwnsAddress(target) {
 		return nil
 	}
-	src, _, _ := addresses(ip)
+	src, _, _ := addressesOf(ip)
 	to, flags := wire.ReadMAC(frame[wire.MACLen:]), uint8(router|solicited|override)
 	if src.IsUnspecified() { // from a node without an address yet: to all nodes
 		src, to, flags = netip.IPv6LinkLocalAllNodes(), 0x333300000001, router|override

@@ -10,30 +10,30 @@ import (
 // Fragmenter cuts an IPv4 packet into fragments (RFC 791 §3.2). Fragment returns
 // one.
 type Fragmenter struct {
-	ip     []byte
-	header int
-	at     int // of the next fragment's payload in ip
-	most   int // payload bytes of each fragment except the last
+	ip         []byte
+	header     int
+	at         int // of the next fragment's payload in ip
+	maxPayload int // payload bytes of each fragment except the last
 }
 
-// Fragment begins to cut ip for a link with this MTU. It returns false if ip must
+// NewFragmenter begins to cut ip for a link with this MTU. It returns false if ip must
 // not be cut: it is IPv6 or incomplete, its DF bit is set, or the MTU leaves no
 // room after its header. ip may be a fragment itself, and may be longer than the
 // packet.
-func Fragment(ip []byte, mtu units.Bytes) (Fragmenter, bool) {
+func NewFragmenter(ip []byte, mtu units.Bytes) (Fragmenter, bool) {
 	const dontFragment = 0x4000
 	if len(ip) < wire.IPv4Header || ip[0]>>4 != 4 {
 		return Fragmenter{}, false
 	}
-	ip, h, ok := trim(ip)
+	ip, h, ok := trimPadding(ip)
 	if !ok || binary.BigEndian.Uint16(ip[6:])&dontFragment != 0 {
 		return Fragmenter{}, false
 	}
 	if offset := int(binary.BigEndian.Uint16(ip[6:])&0x1fff) * 8; offset+len(ip) > 1<<16-1 {
 		return Fragmenter{}, false // it would end beyond the longest packet
 	}
-	most := (int(mtu) - h.Header) &^ 7
-	return Fragmenter{ip: ip, header: h.Header, at: h.Header, most: most}, most > 0
+	maxPayload := (int(mtu) - h.Header) &^ 7
+	return Fragmenter{ip: ip, header: h.Header, at: h.Header, maxPayload: maxPayload}, maxPayload > 0
 }
 
 // Next appends the next fragment to b. It returns nil after the last.
@@ -41,7 +41,7 @@ func (f *Fragmenter) Next(b []byte) []byte {
 	if f.at >= len(f.ip) {
 		return nil
 	}
-	payload := f.ip[f.at:min(f.at+f.most, len(f.ip))]
+	payload := f.ip[f.at:min(f.at+f.maxPayload, len(f.ip))]
 	start := len(b)
 	b = append(append(b, f.ip[:f.header]...), payload...)
 	ip := b[start:]

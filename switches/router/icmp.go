@@ -56,19 +56,19 @@ const (
 // first, packets to or from anything except a single host, and packets other than
 // IP.
 func AppendProblem(b, ip []byte, what Problem, from netip.Addr, mtu units.Bytes, id uint16) []byte {
-	ip, h, ok := trim(ip)
+	ip, h, ok := trimPadding(ip)
 	if !ok || h.Fragment || isError(ip, h) {
 		return nil
 	}
-	src, dst, _ := addresses(ip)
+	src, dst, _ := addressesOf(ip)
 	if !oneHost(src) || !oneHost(dst) || from.Is4() != src.Is4() {
 		return nil
 	}
-	header, most, kind, proto, tos := wire.IPv4Header, maxProblem4, messages[what].v4, uint8(wire.ProtoICMP), h.TOS&0x1c|internetControl
+	header, maxLength, kind, proto, tos := wire.IPv4Header, maxProblem4, messages[what].v4, uint8(wire.ProtoICMP), h.TOS&0x1c|internetControl
 	if h.Version == 6 {
-		header, most, kind, proto, tos = wire.IPv6Header, maxProblem6, messages[what].v6, wire.ProtoICMPv6, 0
+		header, maxLength, kind, proto, tos = wire.IPv6Header, maxProblem6, messages[what].v6, wire.ProtoICMPv6, 0
 	}
-	quote := ip[:min(len(ip), most-header-icmpHeader)]
+	quote := ip[:min(len(ip), maxLength-header-icmpHeader)]
 	b, at := appendIP(b, from, src, proto, tos, icmpHeader+len(quote), id)
 	b = append(b, kind[0], kind[1], 0, 0, 0, 0, 0, 0)
 	if what == TooBig {
@@ -87,11 +87,11 @@ func AppendProblem(b, ip []byte, what Problem, from netip.Addr, mtu units.Bytes,
 // the router. It returns nil if ip is not an echo request, or a fragment of one. A
 // request with a wrong checksum gets an answer with a wrong checksum.
 func AppendEchoReply(b, ip []byte, id uint16) []byte {
-	ip, h, ok := trim(ip)
+	ip, h, ok := trimPadding(ip)
 	if !ok || h.Fragment || h.Version == 4 && moreFragments(ip) {
 		return nil
 	}
-	src, dst, _ := addresses(ip)
+	src, dst, _ := addressesOf(ip)
 	message := ip[h.Header:]
 	var from, to uint8
 	switch {

@@ -16,9 +16,9 @@ const (
 	burst       = 50
 )
 
-// Allow reports whether the router may send a message at now. If so, it counts the
+// AllowMessage reports whether the router may send a message at now. If so, it counts the
 // message.
-func (l *Limit) Allow(now units.Time) bool {
+func (l *Limit) AllowMessage(now units.Time) bool {
 	l.spent = max(l.spent-(now-l.last), 0)
 	l.last = now
 	if l.spent > (burst-1)*messageTime {

@@ -18,7 +18,7 @@ func (s *Prefixes) Set(p netip.Prefix, number int32) {
 		s.numbers = map[netip.Prefix]int32{}
 	}
 	s.numbers[p] = number
-	lengths := &s.lengths[family(p.Addr())]
+	lengths := &s.lengths[familyOf(p.Addr())]
 	at, there := slices.BinarySearchFunc(*lengths, p.Bits(), func(have, want int) int { return want - have })
 	if !there {
 		*lengths = slices.Insert(*lengths, at, p.Bits())
@@ -31,10 +31,10 @@ func (s *Prefixes) Get(p netip.Prefix) (number int32, ok bool) {
 	return number, ok
 }
 
-// Find returns the number and the length of the longest prefix that covers a. The
+// FindPrefix returns the number and the length of the longest prefix that covers a. The
 // length is -1 if none does.
-func (s *Prefixes) Find(a netip.Addr) (number int32, bits int) {
-	for _, bits := range s.lengths[family(a)] {
+func (s *Prefixes) FindPrefix(a netip.Addr) (number int32, bits int) {
+	for _, bits := range s.lengths[familyOf(a)] {
 		p, _ := a.Prefix(bits)
 		if n, ok := s.numbers[p]; ok {
 			return n, bits
@@ -43,7 +43,7 @@ func (s *Prefixes) Find(a netip.Addr) (number int32, bits int) {
 	return 0, -1
 }
 
-func family(a netip.Addr) int {
+func familyOf(a netip.Addr) int {
 	if a.Is4() {
 		return 0
 	}

@@ -49,11 +49,11 @@ func TestFindIsTheLongest(t *testing.T) {
 					want, bits = n, p.Bits()
 				}
 			}
-			if n, got := s.Find(a); n != want || got != bits {
+			if n, got := s.FindPrefix(a); n != want || got != bits {
 				t.Fatalf("%v is found in %d of length %d, not %d of length %d, of %v", a, n, got, want, bits, all)
 			}
 		}
-		if _, bits := s.Find(netip.Addr{}); bits != -1 {
+		if _, bits := s.FindPrefix(netip.Addr{}); bits != -1 {
 			t.Fatal("no address is found")
 		}
 	})
@@ -71,12 +71,12 @@ func TestStaticRoutesGoFirst(t *testing.T) {
 	for address, want := range map[string]uint16{
 		"10.0.1.1": Local, "10.0.1.2": 2, "10.0.1.7": 6, "10.0.2.9": 5, "10.0.3.1": 4, "10.1.0.1": NoRoute, "fd00::1": NoRoute,
 	} {
-		if got := table.Find(ip(address)); got != want {
+		if got := table.FindRoute(ip(address)); got != want {
 			t.Errorf("%s: route %d, not %d", address, got, want)
 		}
 	}
 	table.Static.Set(netip.MustParsePrefix("0.0.0.0/0"), 7)
-	if got := table.Find(ip("10.1.0.1")); got != 7 {
+	if got := table.FindRoute(ip("10.1.0.1")); got != 7 {
 		t.Errorf("the default is not taken: %d", got)
 	}
 }
@@ -384,7 +384,7 @@ func TestFragmentsAreThePacket(t *testing.T) {
 		binary.BigEndian.PutUint16(b[10:], 0)
 		binary.BigEndian.PutUint16(b[10:], wire.IPv4Checksum(b[:header]))
 		cut := func(ip []byte, mtu units.Bytes) (out [][]byte) {
-			f, ok := Fragment(append(ip, 0, 0), mtu)
+			f, ok := NewFragmenter(append(ip, 0, 0), mtu)
 			if !ok {
 				t.Fatal("it cannot be cut")
 			}
@@ -430,11 +430,11 @@ func TestFragmentsAreThePacket(t *testing.T) {
 	dont := build(t, ip4(layers.IPProtocolUDP, func(h *layers.IPv4) { h.Flags = layers.IPv4DontFragment }), gopacket.Payload(make([]byte, 600)))
 	late := build(t, ip4(layers.IPProtocolUDP, func(h *layers.IPv4) { h.FragOffset = 0x1ff0 }), gopacket.Payload(make([]byte, 600)))
 	for name, b := range map[string][]byte{"DF": dont, "IPv6": v6, "half a packet": whole[:619], "nothing": nil, "beyond the longest packet": late} {
-		if _, ok := Fragment(b, 576); ok {
+		if _, ok := NewFragmenter(b, 576); ok {
 			t.Errorf("%s is cut", name)
 		}
 	}
-	if _, ok := Fragment(whole, 24); ok {
+	if _, ok := NewFragmenter(whole, 24); ok {
 		t.Error("an MTU without room for 8 bytes will do")
 	}
 }
@@ -444,7 +444,7 @@ func TestFragmentsAreThePacket(t *testing.T) {
 func TestLimit(t *testing.T) {
 	var l Limit
 	count := func(now units.Time) (n int) {
-		for l.Allow(now) {
+		for l.AllowMessage(now) {
 			n++
 		}
 		return n
@@ -470,7 +470,7 @@ func FuzzProblem(f *testing.F) {
 	f.Add(build(f, ip6(layers.IPProtocolIPv6Fragment, nil), gopacket.Payload([]byte{58, 0, 0, 1, 0, 0, 0, 1, 128, 0, 0, 0, 0, 0, 0, 0})), uint8(2), uint16(0))
 	f.Fuzz(func(t *testing.T, b []byte, problem uint8, mtu uint16) {
 		what := Problem(problem % uint8(TooBig+1))
-		src, _, _ := addresses(b)
+		src, _, _ := addressesOf(b)
 		for _, from := range []netip.Addr{own4, own6} {
 			got := AppendProblem(nil, b, what, from, units.Bytes(mtu), 1)
 			if got == nil {
@@ -486,7 +486,7 @@ func FuzzProblem(f *testing.F) {
 				t.Errorf("an answer is answered: %x", got)
 			}
 		}
-		if fr, ok := Fragment(b, units.Bytes(mtu)); ok {
+		if fr, ok := NewFragmenter(b, units.Bytes(mtu)); ok {
 			n := 0
 			for p := fr.Next(nil); p != nil; p = fr.Next(nil) {
 				if n++; len(p) > int(mtu) || n > len(b) {
@@ -504,8 +504,8 @@ func FuzzProblem(f *testing.F) {
 // judgeICMP checks that a message is complete, with correct checksums and the given
 // addresses.
 func judgeICMP(t *testing.T, b []byte, from, to netip.Addr) {
-	src, dst, ok := addresses(b)
-	whole, h, ok2 := trim(b)
+	src, dst, ok := addressesOf(b)
+	whole, h, ok2 := trimPadding(b)
 	if !ok || !ok2 || len(whole) != len(b) || src != from || dst != to {
 		t.Fatalf("from %v to %v: %x", from, to, b)
 	}

@@ -66,38 +66,38 @@ type Hop struct {
 	MAC      wire.MAC
 }
 
-// Owns reports whether a is an address of the router.
-func (t *Table) Owns(a netip.Addr) bool { return slices.Contains(t.Own, a) }
+// OwnsAddress reports whether a is an address of the router.
+func (t *Table) OwnsAddress(a netip.Addr) bool { return slices.Contains(t.Own, a) }
 
-// Find returns the index of the route to an address, by longest prefix match.
-func (t *Table) Find(a netip.Addr) uint16 {
-	if t.Owns(a) {
+// FindRoute returns the index of the route to an address, by longest prefix match.
+func (t *Table) FindRoute(a netip.Addr) uint16 {
+	if t.OwnsAddress(a) {
 		return Local
 	}
 	index, bits := NoRoute, -1
-	if n, length := t.Subnets.Find(a); length >= 0 && t.Ways[n] != NoRoute {
+	if n, length := t.Subnets.FindPrefix(a); length >= 0 && t.Ways[n] != NoRoute {
 		index, bits = t.Ways[n], length
 	}
-	if s, length := t.Static.Find(a); length >= max(bits, 0) {
+	if s, length := t.Static.FindPrefix(a); length >= max(bits, 0) {
 		return uint16(s)
 	}
 	return index
 }
 
-// Destination returns the destination of the IP packet ip. It is not valid if ip is
+// DestinationOf returns the destination of the IP packet ip. It is not valid if ip is
 // not an IP packet, or if routers do not forward to that address: multicast,
 // broadcast, unspecified, link-local and loopback addresses (RFC 1812 §5.3.7, RFC
 // 4291 §2.5.6).
-func Destination(ip []byte) netip.Addr {
-	_, dst, ok := addresses(ip)
+func DestinationOf(ip []byte) netip.Addr {
+	_, dst, ok := addressesOf(ip)
 	if !ok || !dst.IsGlobalUnicast() || dst.Is4() && dst.As4()[0] == 0 {
 		return netip.Addr{}
 	}
 	return dst
 }
 
-// addresses reads source and destination of an IP packet.
-func addresses(ip []byte) (src, dst netip.Addr, ok bool) {
+// addressesOf reads source and destination of an IP packet.
+func addressesOf(ip []byte) (src, dst netip.Addr, ok bool) {
 	switch {
 	case len(ip) >= wire.IPv4Header && ip[0]>>4 == 4:
 		return netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20])), true
@@ -107,9 +107,9 @@ func addresses(ip []byte) (src, dst netip.Addr, ok bool) {
 	return src, dst, false
 }
 
-// trim removes bytes after the end of an IP packet, such as the padding of a short
+// trimPadding removes bytes after the end of an IP packet, such as the padding of a short
 // frame. It returns false if the packet is incomplete.
-func trim(ip []byte) ([]byte, wire.IP, bool) {
+func trimPadding(ip []byte) ([]byte, wire.IP, bool) {
 	h, ok := wire.ParseIP(ip)
 	if !ok {
 		return nil, h, false

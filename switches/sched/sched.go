@@ -26,11 +26,11 @@ const count = 8
 // credit and gets no more: when it resumes, it finishes the turn in which it was
 // paused before it gets credit again.
 type Scheduler struct {
-	credit  [count]units.Bytes // credit per turn; 0 means strict
-	deficit [count]units.Bytes // credit not yet used
-	strict  uint8              // the queues without a weight
-	owed    uint8              // the queues whose deficit may be nonzero
-	turn    uint8              // whose turn it is
+	credit      [count]units.Bytes // credit per turn; 0 means strict
+	deficit     [count]units.Bytes // credit not yet used
+	strict      uint8              // the queues without a weight
+	withDeficit uint8              // the queues whose deficit may be nonzero
+	turn        uint8              // whose turn it is
 }
 
 // New returns the scheduler of a port. weights has the weights by priority; 0 means
@@ -62,13 +62,13 @@ func (s *Scheduler) SetWeights(weights [8]int, quantum units.Bytes) {
 // each queue with a packet, ready or not. first has the length on the wire of the
 // first packet of each ready queue.
 //
-// The caller sends that packet and charges it with Sent. If it calls Next again
+// The caller sends that packet and charges it with ChargeQueue. If it calls Next again
 // instead, because it dropped the packet, no credit is lost or gained.
 func (s *Scheduler) Next(ready, backlogged uint8, first *[8]units.Bytes) int {
-	for gone := s.owed &^ backlogged; gone != 0; gone &= gone - 1 {
+	for gone := s.withDeficit &^ backlogged; gone != 0; gone &= gone - 1 {
 		s.deficit[bits.TrailingZeros8(gone)] = 0
 	}
-	s.owed &= backlogged
+	s.withDeficit &= backlogged
 
 	if strict := ready & s.strict; strict != 0 {
 		return bits.Len8(strict) - 1
@@ -77,12 +77,12 @@ func (s *Scheduler) Next(ready, backlogged uint8, first *[8]units.Bytes) int {
 		return int(t)
 	}
 	for {
-		t := after(ready, s.turn) & (count - 1)
+		t := nextAfter(ready, s.turn) & (count - 1)
 		s.turn = t
 		// Sufficient credit is left over from a turn that a pause cut short.
 		if s.deficit[t] < first[t] {
 			s.deficit[t] += s.credit[t]
-			s.owed |= 1 << t
+			s.withDeficit |= 1 << t
 		}
 		if s.deficit[t] >= first[t] {
 			return int(t)
@@ -90,16 +90,16 @@ func (s *Scheduler) Next(ready, backlogged uint8, first *[8]units.Bytes) int {
 	}
 }
 
-// Sent charges a queue for a packet of size bytes on the wire.
-func (s *Scheduler) Sent(queue int, size units.Bytes) {
+// ChargeQueue charges a queue for a packet of size bytes on the wire.
+func (s *Scheduler) ChargeQueue(queue int, size units.Bytes) {
 	if s.strict>>queue&1 == 0 {
 		s.deficit[queue] -= size
-		s.owed |= 1 << queue
+		s.withDeficit |= 1 << queue
 	}
 }
 
-// after returns the next queue after t in a set, cyclically. The set is not empty.
-func after(set, t uint8) uint8 {
+// nextAfter returns the next queue after t in a set, cyclically. The set is not empty.
+func nextAfter(set, t uint8) uint8 {
 	behind := bits.RotateLeft8(set, -int(t)-1)
 	return (t + 1 + uint8(bits.TrailingZeros8(behind))) % count
 }

@@ -40,7 +40,7 @@ func (q *queues) send(s *Scheduler, paused uint8) (queue int, size units.Bytes) 
 	}
 	size = q[queue][0]
 	q[queue] = q[queue][1:]
-	s.Sent(queue, size)
+	s.ChargeQueue(queue, size)
 	return queue, size
 }
 
@@ -162,7 +162,7 @@ func (d *drawn) send(t *rapid.T, ready, backlogged uint8) (queue int, size units
 		t.Fatalf("queue %d goes before strict ones, %08b are ready and %08b strict", queue, ready, d.strict)
 	}
 	size = d.first[queue]
-	d.Sent(queue, size)
+	d.ChargeQueue(queue, size)
 	d.first[queue] = d.size.Draw(t, "size")
 	for i, held := range d.deficit {
 		if held < 0 || held >= d.credit[i]+longest {
@@ -298,7 +298,7 @@ func BenchmarkNext(b *testing.B) {
 			s := New(c.weights, 9738)
 			for b.Loop() {
 				q := s.Next(c.ready, c.ready, &first)
-				s.Sent(q, first[q])
+				s.ChargeQueue(q, first[q])
 			}
 		})
 	}

@@ -25,13 +25,13 @@ func TestRoCE(t *testing.T) {
 		from, to := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 		p.RoCE.Addresses = packet.NewAddresses(from, to)
 		config := Config{Keep: 24, DSCP: 10, FixLength: c.fix}
-		if got := Cut(pool, p, &config); got != p || !p.Trimmed || p.Size != c.size || p.Whole != c.whole || p.TOS != 10<<2|wire.CE || p.RoCE.Length != 1024 {
+		if got := TrimPacket(pool, p, &config); got != p || !p.Trimmed || p.Size != c.size || p.Whole != c.whole || p.TOS != 10<<2|wire.CE || p.RoCE.Length != 1024 {
 			t.Errorf("%+v: %+v", c, p)
 		}
-		if Cut(pool, p, &config) != nil {
+		if TrimPacket(pool, p, &config) != nil {
 			t.Errorf("%+v: cut twice", c)
 		}
-		Return(p)
+		ReturnToSender(p)
 		if p.RoCE.From != to || p.RoCE.To != from || p.SrcPort != 4791 || p.DstPort != 1111 || p.Src != 0xb || p.Dst != 0xa || p.Origin != 9 || p.Dest != 4 {
 			t.Errorf("%+v: sent back %+v with %+v", c, p, p.RoCE)
 		}

@@ -8,20 +8,20 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// Cut trims a packet to its headers and what c keeps after the IP header, and sets
+// TrimPacket trims a packet to its headers and what c keeps after the IP header, and sets
 // the trimmed DSCP. It returns the packet that continues instead of p, or nil and
 // leaves p unchanged if p cannot be trimmed: it is not IP, is already trimmed, or
 // is no longer than the part to keep or the shortest frame.
 //
 // The transport checksum remains that of the whole packet.
-func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
-	if !Cuts(p, c) {
+func TrimPacket(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
+	if !CanTrim(p, c) {
 		return nil
 	}
-	size := left(p, c)
+	size := trimmedLen(p, c)
 	if p.Piece.Of != nil || p.Sum != 0 {
 		// Materialise the bytes now: the checksum covers what will be cut.
-		p = pool.Materialise(p)
+		p = pool.MakeBytes(p)
 	}
 	p.Trimmed, p.Whole, p.Size = true, p.Size, size
 	p.TOS = c.DSCP<<2 | p.TOS&3
@@ -38,14 +38,14 @@ func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 	return p
 }
 
-// Cuts reports whether Cut would trim a packet.
-func Cuts(p *packet.Packet, c *Config) bool {
+// CanTrim reports whether TrimPacket would trim a packet.
+func CanTrim(p *packet.Packet, c *Config) bool {
 	// Otherwise the packet would be no shorter on the wire.
-	return p.Version != 0 && !p.Trimmed && p.Size > max(left(p, c), wire.EthernetMin)
+	return p.Version != 0 && !p.Trimmed && p.Size > max(trimmedLen(p, c), wire.EthernetMin)
 }
 
-// left returns the length of a packet after trimming by c.
-func left(p *packet.Packet, c *Config) units.Bytes {
+// trimmedLen returns the length of a packet after trimming by c.
+func trimmedLen(p *packet.Packet, c *Config) units.Bytes {
 	return units.Bytes(p.L3) + ipHeader(p) + c.Keep
 }
 
@@ -69,9 +69,9 @@ func setLength(ip []byte, version uint8) {
 	wire.SetIPv4Length(ip, uint16(len(ip)))
 }
 
-// Return turns a packet round to go back to its source. With routers on the path,
+// ReturnToSender turns a packet round to go back to its source. With routers on the path,
 // Origin, Dest and To remain to be determined: they become those of its last hop.
-func Return(p *packet.Packet) {
+func ReturnToSender(p *packet.Packet) {
 	p.Returned = true
 	p.Origin, p.Dest = p.Dest, p.Origin
 	p.SrcPort, p.DstPort = p.DstPort, p.SrcPort
@@ -87,12 +87,12 @@ func Return(p *packet.Packet) {
 	if p.Frame == nil {
 		return
 	}
-	swap(p.Frame[0:6], p.Frame[6:12])
+	swapFields(p.Frame[0:6], p.Frame[6:12])
 	ip := p.Frame[p.L3:]
 	if p.Version == 4 {
-		swap(ip[12:16], ip[16:20])
+		swapFields(ip[12:16], ip[16:20])
 	} else {
-		swap(ip[8:24], ip[24:40])
+		swapFields(ip[8:24], ip[24:40])
 	}
 	// The ports of TCP and UDP, as in NDP's header. IPv6 extension headers before
 	// them do not change.
@@ -102,12 +102,12 @@ func Return(p *packet.Packet) {
 		first = ip[9]
 	}
 	if (first == wire.ProtoTCP || first == wire.ProtoUDP) && len(ip) >= int(header)+4 {
-		swap(ip[header:header+2], ip[header+2:header+4])
+		swapFields(ip[header:header+2], ip[header+2:header+4])
 	}
 }
 
-// swap exchanges the content of two fields of one length.
-func swap(a, b []byte) {
+// swapFields exchanges the content of two fields of one length.
+func swapFields(a, b []byte) {
 	for i := range a {
 		a[i], b[i] = b[i], a[i]
 	}

@@ -62,10 +62,10 @@ func TestCut(t *testing.T) {
 		{"IPv6, length mended", true, Config{Keep: 64, DSCP: 63, FixLength: true}, 14 + 40 + 64, 64},
 	} {
 		pool := packet.NewPools(1)[0]
-		pool.Render = gso.Render
+		pool.Render = gso.RenderPacket
 		p := datagram(t, pool, c.v6, 1000)
 		whole := bytes.Clone(p.Frame)
-		got := Cut(pool, p, &c.config)
+		got := TrimPacket(pool, p, &c.config)
 		if got == nil {
 			t.Errorf("%s: not cut", c.name)
 			continue
@@ -101,12 +101,12 @@ func TestCut(t *testing.T) {
 		if !bytes.Equal(got.Frame[header:], whole[header:c.size]) {
 			t.Errorf("%s: what was kept has changed", c.name)
 		}
-		if again := Cut(pool, got, &c.config); again != nil {
+		if again := TrimPacket(pool, got, &c.config); again != nil {
 			t.Errorf("%s: cut twice", c.name)
 		}
 		pool.Free(got)
-		if pool.Live() != 0 {
-			t.Errorf("%s: %d live", c.name, pool.Live())
+		if pool.LivePackets() != 0 {
+			t.Errorf("%s: %d live", c.name, pool.LivePackets())
 		}
 	}
 }
@@ -115,14 +115,14 @@ func TestCut(t *testing.T) {
 func TestNotCut(t *testing.T) {
 	pool := packet.NewPools(1)[0]
 	p := datagram(t, pool, false, 24-8)
-	if Cut(pool, p, &Config{Keep: 24}) != nil {
+	if TrimPacket(pool, p, &Config{Keep: 24}) != nil {
 		t.Error("a packet of just what is kept was cut")
 	}
 	arp := pool.NewFrame(60)
 	clear(arp.Frame)
 	arp.Frame[12], arp.Frame[13] = 8, 6
 	arp.Parse()
-	if Cut(pool, arp, &Config{Keep: 24}) != nil {
+	if TrimPacket(pool, arp, &Config{Keep: 24}) != nil {
 		t.Error("ARP was cut")
 	}
 }
@@ -131,20 +131,20 @@ func TestNotCut(t *testing.T) {
 // whole packet.
 func TestCutPartialChecksum(t *testing.T) {
 	pool := packet.NewPools(1)[0]
-	pool.Render = gso.Render
+	pool.Render = gso.RenderPacket
 	p := datagram(t, pool, false, 1000)
 	want := bytes.Clone(p.Frame[40:42])
 	// The sum of the pseudo-header only, as with checksum offload.
 	sum := uint32(0x0a00+1) + uint32(0x0a00+2) + 17 + 1008
 	p.Frame[40], p.Frame[41] = byte(sum>>8), byte(sum)
 	p.Sum = 40
-	got := Cut(pool, p, &Config{Keep: 24})
+	got := TrimPacket(pool, p, &Config{Keep: 24})
 	if !bytes.Equal(got.Frame[40:42], want) || got.Sum != 0 {
 		t.Errorf("the checksum is %x, want %x", got.Frame[40:42], want)
 	}
 	pool.Free(got)
-	if pool.Live() != 0 {
-		t.Errorf("%d live", pool.Live())
+	if pool.LivePackets() != 0 {
+		t.Errorf("%d live", pool.LivePackets())
 	}
 }
 
@@ -155,7 +155,7 @@ func TestReturn(t *testing.T) {
 		p := datagram(t, pool, v6, 500)
 		p.Origin, p.Dest, p.Src, p.Dst = 4, 9, 0xa, 0xb
 		before := bytes.Clone(p.Frame)
-		Return(p)
+		ReturnToSender(p)
 		g := gopacket.NewPacket(p.Frame, layers.LayerTypeEthernet, gopacket.Default)
 		eth, udp := g.Layer(layers.LayerTypeEthernet).(*layers.Ethernet), g.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		src, dst := g.NetworkLayer().NetworkFlow().Endpoints()
@@ -172,7 +172,7 @@ func TestReturn(t *testing.T) {
 		if p.Dest != 4 || p.Origin != 9 || p.SrcPort != 4791 || !p.Returned {
 			t.Errorf("fields: from %d to %d, port %d", p.Origin, p.Dest, p.SrcPort)
 		}
-		Return(p)
+		ReturnToSender(p)
 		if !bytes.Equal(p.Frame, before) {
 			t.Error("there and back again is not the same")
 		}

@@ -25,15 +25,15 @@ type arrival struct {
 	flow    pattern.Flow
 }
 
-// arrived handles the completion of a flow that has arrived completely.
-func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c *cq.Completion) {
+// flowArrived handles the completion of a flow that has arrived completely.
+func (n *NIC) flowArrived(now units.Time, traffic int, f pattern.Flow, key uint64, c *cq.Completion) {
 	a := &n.told
 	if a.latency == (cq.Latency{}) {
-		n.host.Arrived(now, traffic, f, key)
+		n.host.FlowArrived(now, traffic, f, key)
 		return
 	}
-	n.host.log.Arrived(key, now)
-	at := now + a.latency.Of(c)
+	n.host.log.RecordArrival(key, now)
+	at := now + a.latency.LatencyOf(c)
 	if a.queue.Len() > 0 {
 		at = max(at, a.queue.Last().at)
 	}
@@ -45,10 +45,10 @@ func (n *NIC) reportFlows(now units.Time) {
 	a := &n.told
 	for a.queue.Len() > 0 {
 		if at := a.queue.First().at; at > now {
-			n.host.Wake(at)
+			n.host.WakeAt(at)
 			return
 		}
 		x := a.queue.Pop()
-		n.host.Arrived(now, x.traffic, x.flow, 0)
+		n.host.FlowArrived(now, x.traffic, x.flow, 0)
 	}
 }

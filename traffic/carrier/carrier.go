@@ -24,7 +24,7 @@
 // only while less than two full ones wait there, as Linux's small queues do. So a segment
 // is made when it can leave soon, and the RTT does not include the host's own queue. A
 // paused port is checked again after at most four packets' time. A host that has no state
-// for the flow of a segment answers as in TIME-WAIT or LISTEN (tcp.Answer, tcp.Refuse), so
+// for the flow of a segment answers as in TIME-WAIT or LISTEN (tcp.Answer, tcp.AnswerClosed), so
 // nothing is kept for a completed flow.
 //
 // NDP (PulledStreams): all flows to a port, of whatever traffic, share one Pulls;
@@ -42,15 +42,15 @@ import (
 )
 
 // Carrier carries flows from a host, and receives those that come to it. It belongs to the
-// host's engine, and reports their outcome to the Host (Host.Ended, Host.Opened,
-// Host.Completed and Host.Arrived), but only from its Work, which it requests with
-// Host.Wake.
+// host's engine, and reports their outcome to the Host (Host.RecordEnd, Host.RecordOpen,
+// Host.FlowCompleted and Host.FlowArrived), but only from its DoWork, which it requests with
+// Host.WakeAt.
 type Carrier interface {
 	// Start begins a flow at now, or lets it wait for the resources that it needs. r
 	// describes the flow; it is copied.
 	Start(now units.Time, r *records.Record)
-	// Work does the work pending at now. Start may be called meanwhile.
-	Work(now units.Time)
+	// DoWork does the work pending at now. Start may be called meanwhile.
+	DoWork(now units.Time)
 	// UnderWay calls f with the record so far of each flow that the host has started and
 	// whose end has not been reported. The record is valid only during the call. UnderWay
 	// changes nothing.
@@ -66,11 +66,11 @@ type Window struct {
 	End units.Time
 }
 
-// over reports whether no flow is born any more at a time.
-func (w Window) over(now units.Time) bool { return w.End > 0 && now > w.End }
+// isOver reports whether no flow is born any more at a time.
+func (w Window) isOver(now units.Time) bool { return w.End > 0 && now > w.End }
 
-// counts reports whether a flow that is born at that time counts.
-func (w Window) counts(born units.Time) bool { return born >= w.WarmUp && !w.over(born) }
+// countsFlow reports whether a flow that is born at that time counts.
+func (w Window) countsFlow(created units.Time) bool { return created >= w.WarmUp && !w.isOver(created) }
 
 // Host is one host's part in all traffic.
 type Host struct {
@@ -101,14 +101,14 @@ func NewHost(e *sim.Engine, node int, w Window, log *records.Log) *Host {
 	return h
 }
 
-// Join adds a traffic to a host, with its agent and the carrier of the flows that the
+// AddTraffic adds a traffic to a host, with its agent and the carrier of the flows that the
 // agent starts. It is called before the run. Several traffics may share a carrier.
-func (h *Host) Join(traffic int, a pattern.Agent, c Carrier) {
+func (h *Host) AddTraffic(traffic int, a pattern.Agent, c Carrier) {
 	for len(h.parties) <= traffic {
 		h.parties = append(h.parties, nil)
 	}
 	p := &party{agent: a, carrier: c}
-	p.start = func(f pattern.Flow) { h.start(traffic, p, f) }
+	p.start = func(f pattern.Flow) { h.startFlow(traffic, p, f) }
 	h.parties[traffic] = p
 	known := false
 	for _, k := range h.carriers {
@@ -117,41 +117,41 @@ func (h *Host) Join(traffic int, a pattern.Agent, c Carrier) {
 	if !known {
 		h.carriers = append(h.carriers, c)
 	}
-	h.arm()
+	h.armTimer()
 }
 
 // Fire does the work that is due.
 func (h *Host) Fire(now units.Time) {
 	h.wake = units.Never
 	for _, c := range h.carriers {
-		c.Work(now)
+		c.DoWork(now)
 	}
 	for _, p := range h.parties {
-		if p == nil || h.window.over(now) {
+		if p == nil || h.window.isOver(now) {
 			continue
 		}
-		for p.agent.Due() <= now {
+		for p.agent.NextFlow() <= now {
 			p.agent.Fire(now, p.start)
 		}
 	}
-	h.arm()
+	h.armTimer()
 }
 
-// Wake requests that carriers are called at a time, or earlier.
-func (h *Host) Wake(at units.Time) {
+// WakeAt requests that carriers are called at a time, or earlier.
+func (h *Host) WakeAt(at units.Time) {
 	if at < h.wake {
 		h.wake = at
-		h.arm()
+		h.armTimer()
 	}
 }
 
-func (h *Host) arm() {
+func (h *Host) armTimer() {
 	next := h.wake
 	for _, p := range h.parties {
 		if p == nil {
 			continue
 		}
-		if due := p.agent.Due(); !h.window.over(due) {
+		if due := p.agent.NextFlow(); !h.window.isOver(due) {
 			next = min(next, due)
 		}
 	}
@@ -165,10 +165,10 @@ func (h *Host) arm() {
 // ID is where a host and the count of its flows are in the ID of a flow.
 const idHost = 40
 
-// start begins a flow that an agent requests.
-func (h *Host) start(traffic int, p *party, f pattern.Flow) {
+// startFlow begins a flow that an agent requests.
+func (h *Host) startFlow(traffic int, p *party, f pattern.Flow) {
 	now := h.engine.Now()
-	if h.window.over(now) {
+	if h.window.isOver(now) {
 		return
 	}
 	if f.Size < 0 || f.At > now {
@@ -177,43 +177,43 @@ func (h *Host) start(traffic int, p *party, f pattern.Flow) {
 	h.count++
 	h.record = records.Record{
 		ID: uint64(h.Node)<<idHost | h.count, Traffic: int32(traffic), From: int32(f.From), To: int32(f.To), Tag: f.Tag, Group: f.Group,
-		Size: f.Size, Born: f.At, Started: units.Never, Arrived: units.Never, Counted: h.window.counts(f.At),
+		Size: f.Size, Created: f.At, Started: units.Never, Arrived: units.Never, Counted: h.window.countsFlow(f.At),
 	}
 	p.carrier.Start(now, &h.record)
 }
 
 // flowOf returns the flow of a record.
 func flowOf(r *records.Record) pattern.Flow {
-	return pattern.Flow{Tag: r.Tag, From: int(r.From), To: int(r.To), Size: r.Size, At: r.Born, Group: r.Group}
+	return pattern.Flow{Tag: r.Tag, From: int(r.From), To: int(r.To), Size: r.Size, At: r.Created, Group: r.Group}
 }
 
-// Ended records that a flow of this host has ended, and tells the agent if it is done.
+// RecordEnd records that a flow of this host has ended, and tells the agent if it is done.
 // key is as for records.Log.Ended.
-func (h *Host) Ended(now units.Time, r *records.Record, key uint64) {
+func (h *Host) RecordEnd(now units.Time, r *records.Record, key uint64) {
 	r.End = now
-	h.log.Ended(r, key)
+	h.log.RecordEnd(r, key)
 	if r.State == records.Done {
-		h.Completed(now, r)
+		h.FlowCompleted(now, r)
 	}
 }
 
-// Opened records a flow whose end the receiver reports (records.Log.Opened).
-func (h *Host) Opened(r *records.Record) { h.log.Opened(r) }
+// RecordOpen records a flow whose end the receiver reports (records.Log.Opened).
+func (h *Host) RecordOpen(r *records.Record) { h.log.RecordOpen(r) }
 
-// Completed tells the agent that a flow is complete at its sender.
-func (h *Host) Completed(now units.Time, r *records.Record) {
+// FlowCompleted tells the agent that a flow is complete at its sender.
+func (h *Host) FlowCompleted(now units.Time, r *records.Record) {
 	p := h.parties[r.Traffic]
-	p.agent.Completed(now, flowOf(r), p.start)
+	p.agent.OnCompletion(now, flowOf(r), p.start)
 }
 
-// Arrived tells the agent that all data of a flow to this host has arrived, and records it
+// FlowArrived tells the agent that all data of a flow to this host has arrived, and records it
 // with a key, if that is not 0 (records.Log.Arrived).
-func (h *Host) Arrived(now units.Time, traffic int, f pattern.Flow, key uint64) {
+func (h *Host) FlowArrived(now units.Time, traffic int, f pattern.Flow, key uint64) {
 	if key != 0 {
-		h.log.Arrived(key, now)
+		h.log.RecordArrival(key, now)
 	}
 	if p := h.parties[traffic]; p != nil {
-		p.agent.Arrived(now, f, p.start)
+		p.agent.OnArrival(now, f, p.start)
 	}
 }
 

@@ -34,18 +34,18 @@ func TestNumbers(t *testing.T) {
 		draw := func() of {
 			return of{
 				rapid.SampledFrom([]uint32{0, responderRole}).Draw(t, "role"), rapid.SampledFrom([]int{0, traffics - 1}).Draw(t, "traffic"),
-				rapid.SampledFrom([]int32{0, int32(hosts) - 1}).Draw(t, "peer"), rapid.SampledFrom([]int32{0, int32(table.Slots()) - 1}).Draw(t, "slot"),
+				rapid.SampledFrom([]int32{0, int32(hosts) - 1}).Draw(t, "peer"), rapid.SampledFrom([]int32{0, int32(table.FlowSlots()) - 1}).Draw(t, "slot"),
 			}
 		}
 		a, b := draw(), draw()
-		x, y := table.number(a.role, a.traffic, a.peer, a.slot), table.number(b.role, b.traffic, b.peer, b.slot)
+		x, y := table.pairNumber(a.role, a.traffic, a.peer, a.slot), table.pairNumber(b.role, b.traffic, b.peer, b.slot)
 		if (x == y) != (a == b) || x < firstNumber || x > qp.MaxNumber || x > roce.PSNMask {
 			t.Fatalf("%+v is %#x, %+v is %#x", a, x, b, y)
 		}
-		if traffic, peer, ok := table.parse(x); ok != (a.role != 0) || ok && (traffic != a.traffic || peer != a.peer) {
+		if traffic, peer, ok := table.parseNumber(x); ok != (a.role != 0) || ok && (traffic != a.traffic || peer != a.peer) {
 			t.Fatalf("%+v is taken apart as %d %d %v", a, traffic, peer, ok)
 		}
-		if n := x&^responderRole&^table.peerBits() | uint32(a.peer)<<table.slotBits; n != table.number(0, a.traffic, a.peer, a.slot) {
+		if n := x&^responderRole&^table.peerBits() | uint32(a.peer)<<table.slotBits; n != table.pairNumber(0, a.traffic, a.peer, a.slot) {
 			t.Fatalf("the other end of %+v is %#x", a, n)
 		}
 	})
@@ -65,7 +65,7 @@ func TestBegins(t *testing.T) {
 		for range 300 {
 			k := max(0, top+int64(rapid.IntRange(-300, 20).Draw(t, "number")))
 			want := !seen[uint32(k)] && k > top-256
-			if got := n.begins(first + uint32(k)); got != want {
+			if got := n.recordDatagram(first + uint32(k)); got != want {
 				t.Fatalf("flow %d behind %d: %v, want %v", k, top, got, want)
 			}
 			seen[uint32(k)] = true

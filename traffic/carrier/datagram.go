@@ -35,8 +35,8 @@ const datagramHead = 8 + 4 + 4 + 4 + 8
 // Len implements packet.Body.
 func (d *datagram) Len() int { return int(d.length) }
 
-// Put implements packet.Body.
-func (d *datagram) Put(b []byte) {
+// EncodeTo implements packet.Body.
+func (d *datagram) EncodeTo(b []byte) {
 	var head [datagramHead]byte
 	binary.BigEndian.PutUint64(head[0:], d.id)
 	binary.BigEndian.PutUint32(head[8:], d.number)

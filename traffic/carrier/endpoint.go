@@ -31,9 +31,9 @@ type arrived struct {
 	id uint64
 }
 
-// reach returns the route to a flow's destination, or why the flow cannot start. protocol
+// resolveDestination returns the route to a flow's destination, or why the flow cannot start. protocol
 // carries it.
-func (e *endpoint) reach(r *records.Record, protocol string) (to route, failure string) {
+func (e *endpoint) resolveDestination(r *records.Record, protocol string) (to route, failure string) {
 	if int(r.From) != e.host.Node {
 		return to, "started by the wrong host: " + protocol + " flows start at the host that has the data"
 	}
@@ -54,8 +54,8 @@ func (e *endpoint) back(p *packet.Packet) (to route, ok bool) {
 	return to, ok
 }
 
-// transmit passes a sealed packet to the host's port. id is its identification in IPv4.
-func (e *endpoint) transmit(now units.Time, p *packet.Packet, path nicemu.Path, id uint16) {
+// transmitPacket passes a sealed packet to the host's port. id is its identification in IPv4.
+func (e *endpoint) transmitPacket(now units.Time, p *packet.Packet, path nicemu.Path, id uint16) {
 	p.IPID = id
 	if p.Version == 6 {
 		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
@@ -68,7 +68,7 @@ func (e *endpoint) transmit(now units.Time, p *packet.Packet, path nicemu.Path, 
 func (e *endpoint) reportArrived(now units.Time) {
 	for i := 0; i < len(e.arrived); i++ {
 		a := e.arrived[i]
-		e.host.Arrived(now, e.traffic, a.Flow, a.id)
+		e.host.FlowArrived(now, e.traffic, a.Flow, a.id)
 	}
 	e.arrived = e.arrived[:0]
 }

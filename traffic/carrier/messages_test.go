@@ -30,10 +30,10 @@ func (w *twoHosts) address(i int) netip.Addr { return netip.AddrFrom4([4]byte{10
 // idle is an agent that starts nothing.
 type idle struct{}
 
-func (idle) Due() units.Time                                        { return units.Never }
-func (idle) Fire(units.Time, func(pattern.Flow))                    {}
-func (idle) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
-func (idle) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (idle) NextFlow() units.Time                                      { return units.Never }
+func (idle) Fire(units.Time, func(pattern.Flow))                       {}
+func (idle) OnArrival(units.Time, pattern.Flow, func(pattern.Flow))    {}
+func (idle) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
 // call is a timer that calls a function once.
 type call func(now units.Time)
@@ -62,7 +62,7 @@ func newTwoHosts(t *testing.T) *twoHosts {
 			},
 			Rand: rand.New(rand.NewPCG(1, 1)),
 		})
-		h.Join(0, idle{}, w.ends[i])
+		h.AddTraffic(0, idle{}, w.ends[i])
 	}
 	return w
 }
@@ -77,7 +77,7 @@ func (w *twoHosts) send(now units.Time, from int, p *packet.Packet) {
 		if p.Message.Protocol == accurate.Protocol {
 			far.ReceiveMessage(now, p)
 		} else {
-			far.Receive(now, p)
+			far.ReceivePacket(now, p)
 		}
 		w.pool.Free(p)
 	}))
@@ -86,7 +86,7 @@ func (w *twoHosts) send(now units.Time, from int, p *packet.Packet) {
 
 func (w *twoHosts) run(until units.Time) {
 	w.engine.Run(until, 1_000_000)
-	w.engine.Advance(until)
+	w.engine.AdvanceTo(until)
 }
 
 // TestFlowsByTCPSpeak: a flow sends a flow-init, an FRP per period and a flow-stop; the other
@@ -104,8 +104,8 @@ func TestFlowsByTCPSpeak(t *testing.T) {
 			t.Errorf("FRP %d: %+v", i+1, f)
 		}
 	}
-	if w.pool.Live() != 0 || len(w.ends[0].hearing) != 0 {
-		t.Errorf("%d packets and %d flows are left", w.pool.Live(), len(w.ends[0].hearing))
+	if w.pool.LivePackets() != 0 || len(w.ends[0].hearing) != 0 {
+		t.Errorf("%d packets and %d flows are left", w.pool.LivePackets(), len(w.ends[0].hearing))
 	}
 }
 
@@ -152,17 +152,17 @@ func TestARateSetsThePace(t *testing.T) {
 	}
 	tell(10 * units.Mbps)
 	w.run(19 * units.Microsecond) // the next FRP comes later
-	if at := s.sender.Ready(); at < 100*units.Microsecond {
+	if at := s.sender.NextDeparture(); at < 100*units.Microsecond {
 		t.Fatalf("the next segment leaves at %v", at)
 	}
 	tell(5 * units.Gbps)
-	if at := s.sender.Ready(); at > 23*units.Microsecond {
+	if at := s.sender.NextDeparture(); at > 23*units.Microsecond {
 		t.Errorf("at 5 Gb/s the next segment leaves at %v", at)
 	}
-	stranger := w.pool.NewMessage(accurate.Protocol)
-	*stranger.Message.Body.(*accurate.FRP) = accurate.FRP{Response: true, Flow: packet.FlowKey{Proto: 17, DstPort: SegmentPort}}
-	if w.ends[0].ReceiveMessage(w.engine.Now(), stranger) {
+	foreign := w.pool.NewMessage(accurate.Protocol)
+	*foreign.Message.Body.(*accurate.FRP) = accurate.FRP{Response: true, Flow: packet.FlowKey{Proto: 17, DstPort: SegmentPort}}
+	if w.ends[0].ReceiveMessage(w.engine.Now(), foreign) {
 		t.Error("an FRP of a queue pair is taken")
 	}
-	w.pool.Free(stranger)
+	w.pool.Free(foreign)
 }

@@ -50,8 +50,8 @@ func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
 	return p
 }
 
-// Check returns why flows of a traffic cannot share the pull queue; nil if they can.
-func (p *Pulls) Check(c *NDP) error {
+// CheckShared returns why flows of a traffic cannot share the pull queue; nil if they can.
+func (p *Pulls) CheckShared(c *NDP) error {
 	if p.config.MTU != wire.EthernetHeader+c.MTU || p.config.Share != c.PullShare {
 		return fmt.Errorf("NDP flows to one host share its pull queue: they need the same mtu and pull-share, but one has %v and %v and another %v and %v",
 			c.MTU, c.PullShare, p.config.MTU-wire.EthernetHeader, p.config.Share)
@@ -59,16 +59,16 @@ func (p *Pulls) Check(c *NDP) error {
 	return nil
 }
 
-// work sends the PULLs that are due.
-func (p *Pulls) work(now units.Time) {
+// sendPulls sends the PULLs that are due.
+func (p *Pulls) sendPulls(now units.Time) {
 	if line := p.rate(); line != p.config.Line {
 		p.config.Line = line
-		p.pacer.Line(&p.config)
+		p.pacer.SetLineRate(&p.config)
 	}
 	for s := p.pacer.Next(now); s != nil; s = p.pacer.Next(now) {
 		x := s.Owner.User.(*pulledIn)
-		h := s.Owner.Pull()
-		x.carrier.emit(now, &h, 0, &x.route, x.flow)
+		h := s.Owner.MakePull()
+		x.carrier.emitPacket(now, &h, 0, &x.route, x.flow)
 	}
 }
 
@@ -94,10 +94,10 @@ type PulledStreams struct {
 	look   units.Time             // when to check again whether the port has room; units.Never while no flow waits
 	waited uint8                  // consecutive checks that found no room
 
-	counted ndp.Counters // of flows that are over
-	gone    func(now units.Time, x *StreamFlow)
-	seen    StreamFlow // the flow that was read last
-	order   []uint64   // for EachFlow
+	counted   ndp.Counters // of flows that are over
+	onFlowEnd func(now units.Time, x *StreamFlow)
+	seen      StreamFlow // the flow that was read last
+	order     []uint64   // for EachFlow
 
 	freeOut *pulledOut
 	freeIn  *pulledIn
@@ -132,7 +132,7 @@ type pulledIn struct {
 }
 
 // NewPulledStreams makes the carrier of a host's flows of a traffic over NDP. Packets of
-// NDPProtocol that arrive at the host must be passed to Receive. Paths are drawn with the
+// NDPProtocol that arrive at the host must be passed to ReceivePacket. Paths are drawn with the
 // outlet's random numbers.
 func NewPulledStreams(h *Host, traffic int, c NDP, o StreamOutlet, p *Pulls) *PulledStreams {
 	return &PulledStreams{
@@ -146,24 +146,24 @@ func (d *PulledStreams) Start(now units.Time, r *records.Record) {
 	s := d.freeOut
 	if s == nil {
 		s = new(pulledOut)
-		d.senders.Enrol(&s.Task, s)
+		d.senders.EnrolTask(&s.Task, s)
 	} else {
 		d.freeOut = s.next
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	if s.route, s.Failure = d.reach(r, "NDP"); s.Failure == "" {
-		d.open(now, s)
+	if s.route, s.Failure = d.resolveDestination(r, "NDP"); s.Failure == "" {
+		d.openFlow(now, s)
 		return
 	}
 	s.State = records.Failed
 	d.refused = append(d.refused, s)
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 }
 
-// open opens a flow's connection.
-func (d *PulledStreams) open(now units.Time, s *pulledOut) {
-	full, ack := d.sizes()
+// openFlow opens a flow's connection.
+func (d *PulledStreams) openFlow(now units.Time, s *pulledOut) {
+	full, ack := d.wireSizes()
 	trip := d.out.Trip(s.to, full, ack)
 	if d.config.Paths == 1 {
 		s.SrcPort = ndp.SourcePort(0)
@@ -175,11 +175,11 @@ func (d *PulledStreams) open(now units.Time, s *pulledOut) {
 	d.numbers[s.To]++
 	d.sending[s.ID] = s
 	d.rescheduleFlow(now, s)
-	d.host.Wake(now) // Work sends
+	d.host.WakeAt(now) // Work sends
 }
 
-// sizes returns the sizes of a full packet and a control packet on the wire.
-func (d *PulledStreams) sizes() (full, ack units.Bytes) {
+// wireSizes returns the sizes of a full packet and a control packet on the wire.
+func (d *PulledStreams) wireSizes() (full, ack units.Bytes) {
 	const ethernet = wire.EthernetHeader
 	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + d.config.HeadersLen())
 }
@@ -188,41 +188,41 @@ func (d *PulledStreams) sizes() (full, ack units.Bytes) {
 func (d *PulledStreams) rescheduleFlow(now units.Time, s *pulledOut) {
 	switch s.sender.Phase() {
 	case ndp.Done:
-		d.end(now, s, records.Done)
+		d.endFlow(now, s, records.Done)
 		return
 	case ndp.Failed:
 		s.Failure = s.sender.Failure()
-		d.end(now, s, records.Failed)
+		d.endFlow(now, s, records.Failed)
 		return
 	}
-	if s.sender.Ready() && !s.waiting {
+	if s.sender.CanSend() && !s.waiting {
 		s.waiting = true
 		d.ready.Push(s)
 	}
-	d.senders.At(&s.Task, s.sender.Timer())
+	d.senders.WakeAt(&s.Task, s.sender.NextTimer())
 }
 
-// end ends a flow; Work reports this to the host.
-func (d *PulledStreams) end(now units.Time, s *pulledOut, state records.State) {
+// endFlow ends a flow; Work reports this to the host.
+func (d *PulledStreams) endFlow(now units.Time, s *pulledOut, state records.State) {
 	d.senders.Remove(&s.Task)
-	if d.gone != nil {
-		d.gone(now, d.read(s))
+	if d.onFlowEnd != nil {
+		d.onFlowEnd(now, d.flowState(s))
 	}
 	delete(d.sending, s.ID)
-	d.counted.Add(s.sender.Counters())
+	d.counted.AddCounters(s.sender.Counters())
 	d.updateRecord(s)
 	s.State = state
 	d.over = append(d.over, s)
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 }
 
 // updateRecord updates a flow's record.
 func (d *PulledStreams) updateRecord(s *pulledOut) {
-	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
+	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.AckedBytes()
 }
 
-// put keeps a finished flow's state for reuse.
-func (d *PulledStreams) put(s *pulledOut) {
+// recycleFlow keeps a finished flow's state for reuse.
+func (d *PulledStreams) recycleFlow(s *pulledOut) {
 	if s.waiting {
 		s.dead = true // send finds it
 		return
@@ -230,41 +230,41 @@ func (d *PulledStreams) put(s *pulledOut) {
 	s.next, d.freeOut = d.freeOut, s
 }
 
-// Work implements Carrier.
-func (d *PulledStreams) Work(now units.Time) {
+// DoWork implements Carrier.
+func (d *PulledStreams) DoWork(now units.Time) {
 	for len(d.refused) > 0 {
 		s := d.refused[0]
 		d.refused = d.refused[1:]
-		d.host.Ended(now, &s.Record, 0)
-		d.put(s)
+		d.host.RecordEnd(now, &s.Record, 0)
+		d.recycleFlow(s)
 	}
-	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
-		k.Owner.sender.Tick(now)
+	for k := d.senders.TakeDue(now); k != nil; k = d.senders.TakeDue(now) {
+		k.Owner.sender.OnTimer(now)
 		d.rescheduleFlow(now, k.Owner)
 	}
-	d.pulls.work(now)
-	d.send(now)
-	// An agent that is told of a flow may start others, which proceed in the next Work.
+	d.pulls.sendPulls(now)
+	d.sendReady(now)
+	// An agent that is told of a flow may start others, which proceed in the next DoWork.
 	for i := 0; i < len(d.over); i++ {
 		s := d.over[i]
-		d.host.Ended(now, &s.Record, s.ID)
-		d.put(s)
+		d.host.RecordEnd(now, &s.Record, s.ID)
+		d.recycleFlow(s)
 	}
 	d.over = d.over[:0]
 	d.reportArrived(now)
-	d.wake(now)
+	d.requestWork(now)
 }
 
-// wake requests a call of Work when something is due.
-func (d *PulledStreams) wake(now units.Time) {
-	d.host.Wake(min(d.senders.Next(), max(now, d.pulls.pacer.Due()), d.look))
+// requestWork requests a call of DoWork when something is due.
+func (d *PulledStreams) requestWork(now units.Time) {
+	d.host.WakeAt(min(d.senders.Next(), max(now, d.pulls.pacer.NextPull()), d.look))
 }
 
-// send lets the flows that may send do so in turn, while the host's port has room.
-func (d *PulledStreams) send(now units.Time) {
+// sendReady lets the flows that may send do so in turn, while the host's port has room.
+func (d *PulledStreams) sendReady(now units.Time) {
 	for d.look = units.Never; d.ready.Len() > 0; {
 		if d.out.Queued(now) >= 2*d.config.MTU {
-			full, _ := d.sizes()
+			full, _ := d.wireSizes()
 			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
 			d.waited = min(d.waited+1, maxWaits)
 			return
@@ -274,61 +274,61 @@ func (d *PulledStreams) send(now units.Time) {
 		s.waiting = false
 		if p := s.sender.Phase(); p == ndp.Done || p == ndp.Failed {
 			if s.dead {
-				d.put(s)
+				d.recycleFlow(s)
 			}
 			continue
 		}
 		var h ndp.Header
 		if payload, ok := s.sender.Next(now, &h); ok {
-			d.emit(now, &h, payload, &s.route, pulledFlow{s.Record.ID, s.Size, s.Tag})
+			d.emitPacket(now, &h, payload, &s.route, pulledFlow{s.Record.ID, s.Size, s.Tag})
 		}
 		d.rescheduleFlow(now, s)
 	}
 }
 
-// emit sends a packet of a flow.
-func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes, by *route, f pulledFlow) {
+// emitPacket sends a packet of a flow.
+func (d *PulledStreams) emitPacket(now units.Time, h *ndp.Header, payload units.Bytes, by *route, f pulledFlow) {
 	p := d.out.Pool.NewMessage(pulledPackets)
 	*p.Message.Body.(*pulledPacket) = pulledPacket{
 		Header: *h, payload: payload, id: f.id, size: f.size, tag: f.tag, traffic: d.traffic, from: int(f.id >> idHost),
 	}
 	p.Message.From, p.Message.To, p.SrcPort = by.from, by.to, ndp.SourcePort(h.Path)
-	p.Seal()
+	p.SetFields()
 	p.TOS = d.config.ControlDSCP << 2
 	if h.Flags.IsData() {
 		p.TOS = d.config.DSCP << 2
 	}
 	d.ipID++
-	d.transmit(now, p, by.path, d.ipID) // the hash is that of the path, so that labels spread packets, too
+	d.transmitPacket(now, p, by.path, d.ipID) // the hash is that of the path, so that labels spread packets, too
 }
 
-// Receive takes a packet of NDPProtocol that has arrived at the host, and reports whether it
+// ReceivePacket takes a packet of NDPProtocol that has arrived at the host, and reports whether it
 // belongs to the traffic. The packet stays the caller's.
-func (d *PulledStreams) Receive(now units.Time, p *packet.Packet) bool {
+func (d *PulledStreams) ReceivePacket(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*pulledPacket)
 	switch {
 	case b.traffic != d.traffic:
 		return false
 	case b.from != d.host.Node:
-		d.came(now, p, b)
+		d.receiveData(now, p, b)
 	case d.sending[b.id] != nil:
 		s := d.sending[b.id]
 		switch {
 		case p.Returned && b.Flags.IsData():
-			s.sender.Returned(now, &b.Header)
+			s.sender.ReceiveReturned(now, &b.Header)
 		case !p.Returned && !p.Trimmed:
 			s.sender.Receive(now, &b.Header)
 		}
 		d.rescheduleFlow(now, s)
-		d.send(now)
+		d.sendReady(now)
 	}
-	d.wake(now)
+	d.requestWork(now)
 	return true
 }
 
-// came takes a data packet of a flow to this host, or its header. A control packet that was
+// receiveData takes a data packet of a flow to this host, or its header. A control packet that was
 // sent back is lost.
-func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) {
+func (d *PulledStreams) receiveData(now units.Time, p *packet.Packet, b *pulledPacket) {
 	if !b.Flags.IsData() || p.Returned {
 		return
 	}
@@ -345,9 +345,9 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 	x := d.coming[b.id]
 	switch {
 	case x != nil:
-	case peer.Over(b.Connection):
-		h := ndp.Late(&b.Header)
-		d.emit(now, &h, 0, &to, f)
+	case peer.IsOver(b.Connection):
+		h := ndp.AnswerLate(&b.Header)
+		d.emitPacket(now, &h, 0, &to, f)
 		return
 	case b.Flags&ndp.FlagSYN == 0:
 		return
@@ -366,13 +366,13 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 	if !ok {
 		return
 	}
-	d.emit(now, &h, 0, &x.route, x.flow)
-	if x.receiver.Complete() {
-		peer.End(b.Connection)
+	d.emitPacket(now, &h, 0, &x.route, x.flow)
+	if x.receiver.IsComplete() {
+		peer.RecordEnd(b.Connection)
 		delete(d.coming, b.id)
 		d.arrived = append(d.arrived, arrived{pattern.Flow{Tag: f.tag, From: x.sender, To: d.host.Node, Size: f.size}, f.id})
 		x.next, d.freeIn = d.freeIn, x
-		d.host.Wake(now)
+		d.host.WakeAt(now)
 	}
 }
 
@@ -395,20 +395,20 @@ func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
 	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
 	slices.Sort(d.order)
 	for _, id := range d.order {
-		f(d.read(d.sending[id]))
+		f(d.flowState(d.sending[id]))
 	}
 }
 
 // OnFlowEnd makes gone be called with each flow from the host when it ends, in its final state.
-func (d *PulledStreams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+func (d *PulledStreams) OnFlowEnd(onEnd func(now units.Time, x *StreamFlow)) { d.onFlowEnd = onEnd }
 
-// read returns the state of a flow. Its window is the initial window, and its rate the line
+// flowState returns the state of a flow. Its window is the initial window, and its rate the line
 // rate.
-func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
+func (d *PulledStreams) flowState(s *pulledOut) *StreamFlow {
 	x := &s.sender
 	d.seen = StreamFlow{
 		ID: s.ID, NDP: true, Number: x.Connection, From: netip.AddrPortFrom(s.from, 0), To: netip.AddrPortFrom(s.to, ndp.Port),
-		Rate: d.out.Rate(), Window: x.WindowBytes(), InFlight: x.InFlight(), RTT: x.SRTT(), Acked: x.Acked(), Resent: x.Counters().Resent,
+		Rate: d.out.Rate(), Window: x.WindowBytes(), InFlight: x.InFlight(), RTT: x.SRTT(), Acked: x.AckedBytes(), Resent: x.Counters().Resent,
 	}
 	return &d.seen
 }
@@ -417,7 +417,7 @@ func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
 func (d *PulledStreams) Counters() ndp.Counters {
 	sum := d.counted
 	for _, s := range d.sending {
-		sum.Add(s.sender.Counters())
+		sum.AddCounters(s.sender.Counters())
 	}
 	return sum
 }

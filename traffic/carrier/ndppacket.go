@@ -29,9 +29,9 @@ type pulledPacket struct {
 // Len implements packet.Body.
 func (b *pulledPacket) Len() int { return ndp.HeaderLen + int(b.payload) }
 
-// Put implements packet.Body.
-func (b *pulledPacket) Put(bytes []byte) {
-	b.Header.Put(bytes)
+// EncodeTo implements packet.Body.
+func (b *pulledPacket) EncodeTo(bytes []byte) {
+	b.Header.EncodeTo(bytes)
 	clear(bytes[ndp.HeaderLen:])
 }
 

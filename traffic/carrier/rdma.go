@@ -95,8 +95,8 @@ type pair struct {
 	since   units.Time // it is settled
 }
 
-// id returns the ID of its work requests.
-func (p *pair) id() uint64 { return uint64(p.generation)<<32 | uint64(p.index) }
+// workID returns the ID of its work requests.
+func (p *pair) workID() uint64 { return uint64(p.generation)<<32 | uint64(p.index) }
 
 // flow is a flow that was started here and has not ended.
 type flow struct {
@@ -154,8 +154,8 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device, members ...int32) (*NIC, error)
 		host: h, table: t, device: d, peers: map[uint32]*peer{}, taker: map[uint32]int32{},
 		cap: qp.Cap{MaxSendWR: min(depth, l.QPWR), MaxRecvWR: min(len(NIC{}.receives), l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
-	n.events.Notify = func() { h.Wake(h.engine.Now()) }
-	err := d.Reserve(firstNumber, n.find)
+	n.events.Notify = func() { h.WakeAt(h.engine.Now()) }
+	err := d.ReserveNumbers(firstNumber, n.findPair)
 	if err == nil {
 		n.pd, err = d.AllocPD()
 	}
@@ -174,7 +174,7 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device, members ...int32) (*NIC, error)
 	}
 	n.cq.Arm(false)
 	if n.recvs != n.cq {
-		n.recvs.Delay(cq.Latency{})
+		n.recvs.SetLatency(cq.Latency{})
 		n.recvs.Arm(false)
 	}
 	t.reads = min(t.reads, l.QPRdAtom, l.QPInitRdAtom)
@@ -207,38 +207,38 @@ func (n *NIC) Start(now units.Time, r *records.Record) {
 		starter, other = f.To, f.From
 	}
 	if int(starter) != n.host.Node {
-		n.refuse(now, f, "started by the wrong host: READs start at the host that gets the data, all else at the host that has it")
+		n.refuseFlow(now, f, "started by the wrong host: READs start at the host that gets the data, all else at the host that has it")
 		return
 	}
 	me, to, failure := n.table.pair(int(starter), int(other), settings.IPv6)
 	if failure != "" {
-		n.refuse(now, f, failure)
+		n.refuseFlow(now, f, failure)
 		return
 	}
-	f.peer = n.peer(int(f.Traffic), me, to)
-	f.conn = n.connect(f.peer)
+	f.peer = n.peerFor(int(f.Traffic), me, to)
+	f.conn = n.takeConnection(f.peer)
 	if f.conn == nil {
 		n.counters.WaitedSlot++
-		f.peer.waiting.push(f)
+		f.peer.waiting.pushFlow(f)
 		return
 	}
-	if n.waiting.head != nil || !n.begin(now, f) {
+	if n.waiting.head != nil || !n.beginFlow(now, f) {
 		n.counters.WaitedQP++
-		n.waiting.push(f)
+		n.waiting.pushFlow(f)
 	}
 }
 
-// refuse makes a flow that cannot be carried fail when the host next works.
-func (n *NIC) refuse(now units.Time, f *flow, why string) {
+// refuseFlow makes a flow that cannot be carried fail when the host next works.
+func (n *NIC) refuseFlow(now units.Time, f *flow, why string) {
 	f.Failure = why
-	n.refused.push(f)
-	n.host.Wake(now)
+	n.refused.pushFlow(f)
+	n.host.WakeAt(now)
 }
 
-// peer returns a peer in a traffic. To one peer all flows of a traffic come from the same
+// peerFor returns a peer in a traffic. To one peer all flows of a traffic come from the same
 // member.
-func (n *NIC) peer(traffic int, me, to int32) *peer {
-	key := n.table.number(0, traffic, to, 0)
+func (n *NIC) peerFor(traffic int, me, to int32) *peer {
+	key := n.table.pairNumber(0, traffic, to, 0)
 	p := n.peers[key]
 	if p == nil {
 		p = &peer{me: me, index: to}
@@ -247,13 +247,13 @@ func (n *NIC) peer(traffic int, me, to int32) *peer {
 	return p
 }
 
-// connect returns a free connection; nil if there is none.
-func (n *NIC) connect(p *peer) *connection {
+// takeConnection returns a free connection; nil if there is none.
+func (n *NIC) takeConnection(p *peer) *connection {
 	c := p.free
 	switch {
 	case c != nil:
 		p.free = c.next
-	case int(p.made) < n.table.Slots():
+	case int(p.made) < n.table.FlowSlots():
 		c = &connection{slot: p.made}
 		p.made++
 		n.counters.Connections++
@@ -261,9 +261,9 @@ func (n *NIC) connect(p *peer) *connection {
 	return c
 }
 
-// begin takes a queue pair for a flow and posts its first messages; it returns false if
+// beginFlow takes a queue pair for a flow and posts its first messages; it returns false if
 // there is no queue pair.
-func (n *NIC) begin(now units.Time, f *flow) bool {
+func (n *NIC) beginFlow(now units.Time, f *flow) bool {
 	if n.begun >= max(1, n.device.Limits().QP/2) {
 		return false
 	}
@@ -274,37 +274,37 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	n.begun++
 	t, c, s := n.table, f.conn, n.table.traffics[int(f.Traffic)]
 	// With the same port as the previous flow the two could not be distinguished (find).
-	label := 1 + uint16(mix(f.ID)%maxLabel)
+	label := 1 + uint16(mixBits(f.ID)%maxLabel)
 	if label == c.label {
 		label = 1 + label%maxLabel
 	}
 	c.label = label
 	c.flows++
 	f.SrcPort, f.Started = portOf(label), now
-	there := t.number(responderRole, int(f.Traffic), f.peer.me, c.slot)
+	there := t.pairNumber(responderRole, int(f.Traffic), f.peer.me, c.slot)
 	j := nicemu.Join{
-		Local: t.members[f.peer.me].address(s.IPv6), Remote: t.members[f.peer.index].address(s.IPv6), RemoteQPN: there,
+		Local: t.members[f.peer.me].addressOf(s.IPv6), Remote: t.members[f.peer.index].addressOf(s.IPv6), RemoteQPN: there,
 		PSN: c.psn, MTU: s.MTU, DSCP: s.DSCP, ClassSet: true, FlowLabel: uint32(label),
 	}
 	if s.Verb == workload.Read {
 		j.RdAtomic = uint8(t.reads)
 	}
-	if err := n.join(p, j); err != nil {
+	if err := n.joinPair(p, j); err != nil {
 		n.begun--
-		n.release(p)
-		n.retire(f)
-		n.refuse(now, f, err.Error())
+		n.releasePair(p)
+		n.retireConnection(f)
+		n.refuseFlow(now, f, err.Error())
 		return true
 	}
 	f.pair, p.flow = p, f
 	f.acked, f.came, f.again = p.q.Progress()
-	n.device.Alias(t.number(0, int(f.Traffic), f.peer.index, c.slot), p.q)
+	n.device.AddAlias(t.pairNumber(0, int(f.Traffic), f.peer.index, c.slot), p.q)
 	n.postMessages(f, &s)
 	return true
 }
 
-// join connects a queue pair of the pool for a new flow.
-func (n *NIC) join(p *pair, j nicemu.Join) error {
+// joinPair connects a queue pair of the pool for a new flow.
+func (n *NIC) joinPair(p *pair, j nicemu.Join) error {
 	if p.q.State() != qp.Reset {
 		if err := p.q.SetState(qp.Reset); err != nil {
 			return err
@@ -317,12 +317,12 @@ func (n *NIC) join(p *pair, j nicemu.Join) error {
 // which they take 14 bits.
 const maxLabel = 1<<14 - 1
 
-func portOf(label uint16) uint16   { return 0xc000 | label }
-func labelOf(port uint16) uint16   { return port & maxLabel }
-func before(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
+func portOf(label uint16) uint16     { return 0xc000 | label }
+func labelOf(port uint16) uint16     { return port & maxLabel }
+func isBefore(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
 
-// mix turns an ID into bits that look random (the finaliser of splitmix64).
-func mix(x uint64) uint64 {
+// mixBits turns an ID into bits that look random (the finaliser of splitmix64).
+func mixBits(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -333,11 +333,11 @@ func mix(x uint64) uint64 {
 func (n *NIC) postMessages(f *flow, s *RDMA) {
 	to := &n.table.members[f.peer.index]
 	for !f.whole && f.outstanding < n.cap.MaxSendWR {
-		size := min(s.chunk(), f.Size-f.posted)
+		size := min(s.chunkSize(), f.Size-f.posted)
 		f.posted += size
 		f.whole = f.posted == f.Size
 		n.sge[0] = n.mr.SGE(0, size)
-		n.wr = transport.SendWR{ID: f.pair.id(), Op: opOf(s.Verb, f.whole), SGL: n.sge[:], RemoteVA: to.va, RKey: to.rkey, Imm: f.Tag}
+		n.wr = transport.SendWR{ID: f.pair.workID(), Op: opOf(s.Verb, f.whole), SGL: n.sge[:], RemoteVA: to.va, RKey: to.rkey, Imm: f.Tag}
 		if f.pair.q.PostSend(&n.wr) != nil {
 			f.whole = true // the queue pair has failed: its completions say why
 			return
@@ -361,11 +361,11 @@ func opOf(v workload.Verb, last bool) transport.Op {
 	return transport.Write
 }
 
-// Work implements Carrier: it handles completions.
-func (n *NIC) Work(now units.Time) {
-	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
+// DoWork implements Carrier: it handles completions.
+func (n *NIC) DoWork(now units.Time) {
+	for f := n.refused.popFlow(); f != nil; f = n.refused.popFlow() {
 		f.State = records.Failed
-		n.host.Ended(now, &f.Record, 0)
+		n.host.RecordEnd(now, &f.Record, 0)
 		n.reuseRecord(f)
 	}
 	for q, ok := n.events.Get(); ok; q, ok = n.events.Get() {
@@ -374,18 +374,18 @@ func (n *NIC) Work(now units.Time) {
 	n.cq.Arm(false)
 	if n.recvs != n.cq {
 		n.recvs.Arm(false)
-		n.poll(now, n.recvs)
+		n.pollQueue(now, n.recvs)
 	}
-	n.poll(now, n.cq)
+	n.pollQueue(now, n.cq)
 	n.reportFlows(now)
 }
 
-// poll takes the completions from a queue.
-func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
+// pollQueue takes the completions from a queue.
+func (n *NIC) pollQueue(now units.Time, q *nicemu.CQ) {
 	for {
 		k, err := q.Poll(n.batch[:])
 		for i := range k {
-			n.completed(now, &n.batch[i])
+			n.handleCompletion(now, &n.batch[i])
 		}
 		if k < len(n.batch) || err != nil {
 			return
@@ -393,24 +393,24 @@ func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 	}
 }
 
-// completed handles a completion.
-func (n *NIC) completed(now units.Time, c *cq.Completion) {
+// handleCompletion handles a completion.
+func (n *NIC) handleCompletion(now units.Time, c *cq.Completion) {
 	p := n.pool[uint32(c.ID)]
 	switch {
 	case uint32(c.ID>>32) != p.generation: // of an earlier use
 	case p.flow != nil:
-		n.sent(now, p.flow, c)
+		n.handleSent(now, p.flow, c)
 	case c.Status == cq.Success && p.taken >= 0:
-		n.came(now, p, c)
+		n.handleReceived(now, p, c)
 	}
 }
 
-// sent handles a message of a flow that has completed or failed.
-func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
+// handleSent handles a message of a flow that has completed or failed.
+func (n *NIC) handleSent(now units.Time, f *flow, c *cq.Completion) {
 	f.outstanding--
 	if c.Status != cq.Success {
 		f.State, f.Failure = records.Failed, c.Status.String()
-		n.end(now, f)
+		n.endFlow(now, f)
 		return
 	}
 	if !f.whole {
@@ -418,23 +418,23 @@ func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 		n.postMessages(f, &s)
 	}
 	if f.whole && f.outstanding == 0 {
-		n.end(now, f)
+		n.endFlow(now, f)
 	}
 }
 
-// end ends a flow, releases its resources, and lets flows begin that wait for them.
-func (n *NIC) end(now units.Time, f *flow) {
+// endFlow ends a flow, releases its resources, and lets flows begin that wait for them.
+func (n *NIC) endFlow(now units.Time, f *flow) {
 	t, c, p, traffic := n.table, f.conn, f.pair, int(f.Traffic)
-	n.count(f)
+	n.copyCounters(f)
 	reads := t.traffics[traffic].Verb == workload.Read
-	key := arrivalKey(f.peer.index, t.number(responderRole, traffic, f.peer.me, c.slot), c.flows)
+	key := arrivalKey(f.peer.index, t.pairNumber(responderRole, traffic, f.peer.me, c.slot), c.flows)
 	if reads {
 		key, f.Arrived = 0, now
 	}
-	n.device.Alias(t.number(0, traffic, f.peer.index, c.slot), nil)
+	n.device.AddAlias(t.pairNumber(0, traffic, f.peer.index, c.slot), nil)
 	if f.State == records.Failed {
 		// It is not known how much the peer has received, and so which PSN it expects.
-		n.retire(f)
+		n.retireConnection(f)
 		if reads {
 			f.Arrived = units.Never
 		}
@@ -443,36 +443,36 @@ func (n *NIC) end(now units.Time, f *flow) {
 		c.next, f.peer.free = f.peer.free, c
 	}
 	n.begun--
-	n.release(p)
-	n.proceed(now, f.peer)
+	n.releasePair(p)
+	n.beginWaiting(now, f.peer)
 	if reads && f.State == records.Done {
-		n.host.Arrived(now, traffic, flowOf(&f.Record), 0)
+		n.host.FlowArrived(now, traffic, flowOf(&f.Record), 0)
 	}
-	n.host.Ended(now, &f.Record, key)
+	n.host.RecordEnd(now, &f.Record, key)
 	n.reuseRecord(f)
 }
 
-// retire gives up a flow's connection.
-func (n *NIC) retire(f *flow) {
+// retireConnection gives up a flow's connection.
+func (n *NIC) retireConnection(f *flow) {
 	f.conn = nil
 	n.counters.Retired++
 }
 
-// proceed lets a flow that waits for a connection to a peer begin, and those that wait
+// beginWaiting lets a flow that waits for a connection to a peer begin, and those that wait
 // for queue pairs.
-func (n *NIC) proceed(now units.Time, to *peer) {
+func (n *NIC) beginWaiting(now units.Time, to *peer) {
 	if f := to.waiting.head; f != nil {
-		if f.conn = n.connect(to); f.conn != nil {
-			n.waiting.push(to.waiting.pop())
+		if f.conn = n.takeConnection(to); f.conn != nil {
+			n.waiting.pushFlow(to.waiting.popFlow())
 		}
 	}
-	for f := n.waiting.head; f != nil && n.begin(now, f); f = n.waiting.head {
-		n.waiting.pop()
+	for f := n.waiting.head; f != nil && n.beginFlow(now, f); f = n.waiting.head {
+		n.waiting.popFlow()
 	}
 }
 
-// count copies the queue pair's counters of a flow into its record.
-func (n *NIC) count(f *flow) {
+// copyCounters copies the queue pair's counters of a flow into its record.
+func (n *NIC) copyCounters(f *flow) {
 	acked, came, again := f.pair.q.Progress()
 	f.Acked, f.Retransmitted = units.Bytes(acked-f.acked), again-f.again
 	if n.table.traffics[int(f.Traffic)].Verb == workload.Read {
@@ -490,14 +490,14 @@ func (n *NIC) reuseRecord(f *flow) {
 func (n *NIC) UnderWay(f func(*records.Record)) {
 	for _, p := range n.pool {
 		if p.flow != nil {
-			n.count(p.flow)
+			n.copyCounters(p.flow)
 			f(&p.flow.Record)
 		}
 	}
-	n.waiting.each(f)
-	n.refused.each(f)
+	n.waiting.eachRecord(f)
+	n.refused.eachRecord(f)
 	for _, p := range n.peers { // in any order: the caller sorts
-		p.waiting.each(f)
+		p.waiting.eachRecord(f)
 	}
 }
 
@@ -508,24 +508,24 @@ func (n *NIC) takeIdlePair(now units.Time) *pair {
 		n.idle = n.idle[:k-1]
 		return p
 	}
-	if p := n.settled.First(); p != nil && now-p.since >= linger && p.q.Quiet() {
-		n.evict(p)
+	if p := n.settled.First(); p != nil && now-p.since >= linger && p.q.IsQuiet() {
+		n.evictPair(p)
 		return p
 	}
-	if p := n.create(); p != nil {
+	if p := n.createPair(); p != nil {
 		return p
 	}
 	for p := range n.settled.All() {
-		if p.q.Quiet() {
-			n.evict(p)
+		if p.q.IsQuiet() {
+			n.evictPair(p)
 			return p
 		}
 	}
 	return nil
 }
 
-// create creates a queue pair; it returns nil if the NIC cannot have more.
-func (n *NIC) create() *pair {
+// createPair creates a queue pair; it returns nil if the NIC cannot have more.
+func (n *NIC) createPair() *pair {
 	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.recvs, SignalAll: true, Cap: n.cap})
 	if err != nil {
 		return nil
@@ -535,8 +535,8 @@ func (n *NIC) create() *pair {
 	return p
 }
 
-// release returns a queue pair to the pool.
-func (n *NIC) release(p *pair) {
+// releasePair returns a queue pair to the pool.
+func (n *NIC) releasePair(p *pair) {
 	p.generation++
 	p.flow, p.taken = nil, -1
 	n.idle = append(n.idle, p)
@@ -545,7 +545,7 @@ func (n *NIC) release(p *pair) {
 // list is a queue of waiting flows.
 type list struct{ head, tail *flow }
 
-func (l *list) push(f *flow) {
+func (l *list) pushFlow(f *flow) {
 	f.next = nil
 	if l.head == nil {
 		l.head = f
@@ -555,7 +555,7 @@ func (l *list) push(f *flow) {
 	l.tail = f
 }
 
-func (l *list) pop() *flow {
+func (l *list) popFlow() *flow {
 	f := l.head
 	if f != nil {
 		l.head = f.next
@@ -564,7 +564,7 @@ func (l *list) pop() *flow {
 	return f
 }
 
-func (l *list) each(f func(*records.Record)) {
+func (l *list) eachRecord(f func(*records.Record)) {
 	for x := l.head; x != nil; x = x.next {
 		f(&x.Record)
 	}

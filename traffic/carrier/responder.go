@@ -10,13 +10,13 @@ import (
 	"github.com/weftlab/weft/wire/roce"
 )
 
-// find returns the queue pair for a request of a connection whose number has none at the
+// findPair returns the queue pair for a request of a connection whose number has none at the
 // moment: when no flow is under way on it, and for READs always, since nothing tells a
 // responder that those are over. A packet that the connection has not seen begins a flow,
 // even if another should have arrived before it. One that it has seen is late, or its
 // acknowledgement was lost: it is answered and changes nothing.
-func (n *NIC) find(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
-	traffic, from, ok := n.table.parse(s.Number)
+func (n *NIC) findPair(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
+	traffic, from, ok := n.table.parseNumber(s.Number)
 	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck || op == roce.Nack {
 		return nil
 	}
@@ -40,17 +40,17 @@ func (n *NIC) find(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
 	if s.Opcode.Operation() == roce.ReadAck {
 		return nil
 	}
-	if before(s.PSN, t.expected) {
-		if t.pair == nil && !n.restore(now, i, from, &settings, t.expected, s) {
+	if isBefore(s.PSN, t.expected) {
+		if t.pair == nil && !n.restorePair(now, i, from, &settings, t.expected, s) {
 			return nil
 		}
 		return t.pair.q
 	}
-	if !n.restore(now, i, from, &settings, t.expected, s) {
+	if !n.restorePair(now, i, from, &settings, t.expected, s) {
 		return nil
 	}
-	n.unsettle(t.pair)
-	n.device.Alias(s.Number, t.pair.q)
+	n.unlistPair(t.pair)
+	n.device.AddAlias(s.Number, t.pair.q)
 	return t.pair.q
 }
 
@@ -60,11 +60,11 @@ func (n *NIC) find(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
 func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.UnmatchedPacket) *nicemu.QP {
 	at := t.expected
 	if t.pair != nil {
-		if _, at = t.pair.q.PSNs(); before(t.expected, at) {
+		if _, at = t.pair.q.PSNs(); isBefore(t.expected, at) {
 			t.expected = at
 		}
 	}
-	seen, label := before(s.PSN, t.expected), labelOf(s.SrcPort)
+	seen, label := isBefore(s.PSN, t.expected), labelOf(s.SrcPort)
 	switch {
 	case !seen && label != t.label: // a flow begins
 		t.first, at = t.expected, t.expected
@@ -72,14 +72,14 @@ func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *
 		return t.pair.q
 	case !seen: // after a repeated response
 		at = t.expected
-	case t.pair != nil && (!before(s.PSN, at) || t.pair.q.Holds(s.PSN)):
+	case t.pair != nil && (!isBefore(s.PSN, at) || t.pair.q.HoldsResponse(s.PSN)):
 		return t.pair.q
-	case label != t.label || before(s.PSN, t.first):
+	case label != t.label || isBefore(s.PSN, t.first):
 		return nil // the flow is over, and no response is awaited
 	default: // repeat the response, from where the request asks
 		at = s.PSN
 	}
-	if !n.restore(now, i, from, settings, at, s) {
+	if !n.restorePair(now, i, from, settings, at, s) {
 		return nil
 	}
 	return t.pair.q
@@ -94,7 +94,7 @@ func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, setti
 		switch {
 		case t.pair != nil:
 			return t.pair.q
-		case ack || before(s.PSN, t.next) || !n.restore(now, i, from, settings, t.next, s):
+		case ack || isBefore(s.PSN, t.next) || !n.restorePair(now, i, from, settings, t.next, s):
 			return nil
 		}
 		return t.pair.q
@@ -102,15 +102,15 @@ func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, setti
 	if t.pair != nil {
 		_, t.expected = t.pair.q.PSNs()
 	}
-	if ack || before(s.PSN, t.expected) || !n.restore(now, i, from, settings, t.expected, s) {
+	if ack || isBefore(s.PSN, t.expected) || !n.restorePair(now, i, from, settings, t.expected, s) {
 		return nil
 	}
 	return t.pair.q
 }
 
-// restore joins a queue pair, with the given expected PSN, to a connection: the one
+// restorePair joins a queue pair, with the given expected PSN, to a connection: the one
 // that the connection has, or another of the pool. It returns false if there is none.
-func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.UnmatchedPacket) bool {
+func (n *NIC) restorePair(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.UnmatchedPacket) bool {
 	t := &n.taken[i]
 	p := t.pair
 	if p == nil {
@@ -118,11 +118,11 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 			n.counters.Dropped++
 			return false
 		}
-		if before(s.PSN, t.expected) {
+		if isBefore(s.PSN, t.expected) {
 			n.counters.Returned++
 		}
 	} else {
-		n.unsettle(p)
+		n.unlistPair(p)
 		p.generation++
 	}
 	label := labelOf(s.SrcPort)
@@ -134,15 +134,15 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 	if settings.Verb == workload.Read {
 		j.RdAtomic = uint8(n.table.reads)
 	}
-	if m := &n.table.members[from]; s.From != m.address(settings.IPv6) || n.join(p, j) != nil {
+	if m := &n.table.members[from]; s.From != m.addressOf(settings.IPv6) || n.joinPair(p, j) != nil {
 		t.pair = nil
-		n.release(p)
+		n.releasePair(p)
 		return false
 	}
 	p.taken, t.pair, t.label = i, p, label
 	_, p.base, _ = p.q.Progress()
 	if settings.Verb != workload.Read {
-		n.receive(p, n.cap.MaxRecvWR, settings)
+		n.postReceives(p, n.cap.MaxRecvWR, settings)
 	}
 	n.appendIdlePair(now, p)
 	return true
@@ -151,22 +151,22 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 // peerBits returns the mask of the peer's bits in a number.
 func (t *Table) peerBits() uint32 { return (1<<t.hostBits - 1) << t.slotBits }
 
-// receive posts receive requests, which SENDs and WRITEs with immediate data consume.
-func (n *NIC) receive(p *pair, count int, settings *RDMA) {
-	n.list[0] = n.mr.SGE(0, settings.chunk())
+// postReceives posts receive requests, which SENDs and WRITEs with immediate data consume.
+func (n *NIC) postReceives(p *pair, count int, settings *RDMA) {
+	n.list[0] = n.mr.SGE(0, settings.chunkSize())
 	for i := range count {
-		n.receives[i] = nicemu.RecvWR{ID: p.id(), SGL: n.list[:]}
+		n.receives[i] = nicemu.RecvWR{ID: p.workID(), SGL: n.list[:]}
 	}
 	_, _ = p.q.PostRecvList(n.receives[:count]) // a queue pair that has failed meanwhile needs none
 }
 
-// came handles a message that has arrived completely.
-func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
+// handleReceived handles a message that has arrived completely.
+func (n *NIC) handleReceived(now units.Time, p *pair, c *cq.Completion) {
 	t := &n.taken[p.taken]
-	traffic, from, _ := n.table.parse(t.number)
+	traffic, from, _ := n.table.parseNumber(t.number)
 	if c.Flags&cq.WithImm == 0 { // more messages of the flow follow
 		settings := n.table.traffics[traffic]
-		n.receive(p, 1, &settings)
+		n.postReceives(p, 1, &settings)
 		return
 	}
 	_, came, _ := p.q.Progress()
@@ -174,29 +174,29 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	p.base = came
 	t.flows++
 	_, t.expected = p.q.PSNs()
-	n.device.Alias(t.number, nil)
+	n.device.AddAlias(t.number, nil)
 	n.appendIdlePair(now, p)
-	n.arrived(now, traffic, f, arrivalKey(t.me, t.number, t.flows), c)
+	n.flowArrived(now, traffic, f, arrivalKey(t.me, t.number, t.flows), c)
 }
 
 // appendIdlePair appends a queue pair to the list of those that other connections may take.
 func (n *NIC) appendIdlePair(now units.Time, p *pair) {
-	n.unsettle(p)
+	n.unlistPair(p)
 	p.since = now
 	n.settled.Push(&p.settled, p)
 }
 
-// unsettle removes it from the list.
-func (n *NIC) unsettle(p *pair) { n.settled.Remove(&p.settled) }
+// unlistPair removes it from the list.
+func (n *NIC) unlistPair(p *pair) { n.settled.Remove(&p.settled) }
 
-// evict takes a queue pair from its connection.
-func (n *NIC) evict(p *pair) {
-	n.unsettle(p)
+// evictPair takes a queue pair from its connection.
+func (n *NIC) evictPair(p *pair) {
+	n.unlistPair(p)
 	t := &n.taken[p.taken]
-	if _, at := p.q.PSNs(); before(t.expected, at) {
+	if _, at := p.q.PSNs(); isBefore(t.expected, at) {
 		t.expected = at
 	}
-	t.next = p.q.Expected()
+	t.next = p.q.ExpectedPSN()
 	t.pair, p.taken = nil, -1
 	p.generation++
 }

@@ -33,10 +33,10 @@ type segment struct {
 // Len implements packet.Body.
 func (s *segment) Len() int { return s.HeaderLen() + int(s.Payload) }
 
-// Put implements packet.Body. The code that builds the packet's bytes writes the ports.
-func (s *segment) Put(b []byte) {
+// EncodeTo implements packet.Body. The code that builds the packet's bytes writes the ports.
+func (s *segment) EncodeTo(b []byte) {
 	n := s.HeaderLen()
-	s.Segment.Put(b[:n], 0, 0)
+	s.Segment.EncodeTo(b[:n], 0, 0)
 	clear(b[n:])
 }
 

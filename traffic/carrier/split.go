@@ -21,10 +21,10 @@ func NewSplit(choose func(r *records.Record) int, carriers ...Carrier) *Split {
 // Start implements Carrier.
 func (s *Split) Start(now units.Time, r *records.Record) { s.carriers[s.choose(r)].Start(now, r) }
 
-// Work implements Carrier.
-func (s *Split) Work(now units.Time) {
+// DoWork implements Carrier.
+func (s *Split) DoWork(now units.Time) {
 	for _, c := range s.carriers {
-		c.Work(now)
+		c.DoWork(now)
 	}
 }
 

@@ -27,7 +27,7 @@ type RDMA struct {
 // maxMessage is the longest RDMA message that verbs can request.
 const maxMessage units.Bytes = 1<<31 - 1
 
-func (c *RDMA) chunk() units.Bytes {
+func (c *RDMA) chunkSize() units.Bytes {
 	if c.Chunk > 0 {
 		return min(c.Chunk, maxMessage)
 	}
@@ -58,7 +58,7 @@ type Member struct {
 	rkey uint32
 }
 
-func (m *Member) address(v6 bool) netip.Addr {
+func (m *Member) addressOf(v6 bool) netip.Addr {
 	if v6 {
 		return m.V6
 	}
@@ -142,19 +142,19 @@ func (t *Table) pair(from, to int, v6 bool) (here, there int32, failure string) 
 	return here, there, ""
 }
 
-// Slots returns how many flows one host can have under way to another, for each traffic.
+// FlowSlots returns how many flows one host can have under way to another, for each traffic.
 // Further flows wait.
-func (t *Table) Slots() int {
+func (t *Table) FlowSlots() int {
 	return 1<<t.slotBits - 1 // leaves out the last number, which is that of multicast
 }
 
-// number returns the number of the queue pair for a connection with a peer.
-func (t *Table) number(role uint32, traffic int, peer, slot int32) uint32 {
+// pairNumber returns the number of the queue pair for a connection with a peer.
+func (t *Table) pairNumber(role uint32, traffic int, peer, slot int32) uint32 {
 	return firstNumber | role | uint32(traffic)<<(t.hostBits+t.slotBits) | uint32(peer)<<t.slotBits | uint32(slot)
 }
 
-// parse splits the number of a responder into its parts; it returns false if it is not one.
-func (t *Table) parse(number uint32) (traffic int, peer int32, ok bool) {
+// parseNumber splits the number of a responder into its parts; it returns false if it is not one.
+func (t *Table) parseNumber(number uint32) (traffic int, peer int32, ok bool) {
 	if number&(firstNumber|responderRole) != firstNumber|responderRole {
 		return 0, 0, false
 	}

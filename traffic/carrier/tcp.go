@@ -33,14 +33,14 @@ func (c *TCP) Check() error {
 	case c.Control.Settings == nil:
 		return errors.New("TCP flows need a rate control, such as cubic")
 	}
-	if err := Controls(c.Control); err != nil {
+	if err := CheckControl(c.Control); err != nil {
 		return err
 	}
 	return c.Config.Check()
 }
 
-// Controls returns why TCP flows cannot use a rate control.
-func Controls(c cc.Choice) error {
+// CheckControl returns why TCP flows cannot use a rate control.
+func CheckControl(c cc.Choice) error {
 	t := cc.TraitsOf(c)
 	switch {
 	case t.Telemetry > 0:
@@ -93,8 +93,8 @@ type Streams struct {
 	receivers  agenda.Agenda[*accepted]
 	sending    map[uint64]*outgoing // by ID of the flow
 	coming     map[uint64]*accepted
-	numbers    map[int32]uint32     // flows so far, by receiver
-	hearing    map[hearer]*outgoing // whose rate controls hear messages, if any do
+	numbers    map[int32]uint32              // flows so far, by receiver
+	hearing    map[messageReceiver]*outgoing // whose rate controls hear messages, if any do
 	ccMessages cc.Outbox
 	refused    []*outgoing
 	over       []*outgoing // and not reported yet
@@ -105,10 +105,10 @@ type Streams struct {
 	relook units.Time            // likewise for messages of rate controls
 	waited uint8                 // consecutive checks that found no room
 
-	counted tcp.Counters // of flows that are over
-	gone    func(now units.Time, x *StreamFlow)
-	seen    StreamFlow // the flow that was read last
-	order   []uint64   // for EachFlow
+	counted   tcp.Counters // of flows that are over
+	onFlowEnd func(now units.Time, x *StreamFlow)
+	seen      StreamFlow // the flow that was read last
+	order     []uint64   // for EachFlow
 
 	freeOut *outgoing
 	freeIn  *accepted
@@ -139,12 +139,12 @@ type accepted struct {
 }
 
 // NewStreams makes the carrier of a host's flows of a traffic over TCP. Packets
-// of SegmentProtocol that arrive at the host must be passed to Receive.
+// of SegmentProtocol that arrive at the host must be passed to ReceivePacket.
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	c.Offload = o.Offload
 	return &Streams{
 		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, traits: cc.TraitsOf(c.Control), out: &o, look: units.Never, relook: units.Never,
-		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[hearer]*outgoing{},
+		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[messageReceiver]*outgoing{},
 	}
 }
 
@@ -159,42 +159,42 @@ func (d *Streams) Start(now units.Time, r *records.Record) {
 	s := d.freeOut
 	if s == nil {
 		s = new(outgoing)
-		d.senders.Enrol(&s.Task, s)
+		d.senders.EnrolTask(&s.Task, s)
 	} else {
 		d.freeOut = s.next
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	if s.route, s.Failure = d.reach(r, "TCP"); s.Failure == "" {
-		d.open(now, s)
+	if s.route, s.Failure = d.resolveDestination(r, "TCP"); s.Failure == "" {
+		d.openFlow(now, s)
 		return
 	}
 	s.State = records.Failed
 	d.refused = append(d.refused, s)
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 }
 
-// open opens a flow's connection.
-func (d *Streams) open(now units.Time, s *outgoing) {
+// openFlow opens a flow's connection.
+func (d *Streams) openFlow(now units.Time, s *outgoing) {
 	n := d.numbers[s.To]
 	d.numbers[s.To]++
-	s.SrcPort = uint16(firstPort + (mix(uint64(s.From)<<32|uint64(s.To))+uint64(n))%portCount)
-	full, ack := d.sizes()
+	s.SrcPort = uint16(firstPort + (mixBits(uint64(s.From)<<32|uint64(s.To))+uint64(n))%portCount)
+	full, ack := d.wireSizes()
 	s.line = d.out.Rate()
-	f := cc.Flow{Line: s.line, MTU: d.config.Full(), Packet: full, DelayedAcks: d.config.AckEvery > 1, Rand: d.out.Rand}
+	f := cc.Flow{Line: s.line, MTU: d.config.FullPayload(), Packet: full, DelayedAcks: d.config.AckEvery > 1, Rand: d.out.Rand}
 	if d.traits.NeedsPath {
 		f.Path = d.out.Trip(s.to, full, ack)
 	}
-	s.sender.Reset(&d.config.Config, d.config.Control.Settings.New(f), d.traits, uint32(mix(s.ID)), s.Size)
+	s.sender.Reset(&d.config.Config, d.config.Control.Settings.New(f), d.traits, uint32(mixBits(s.ID)), s.Size)
 	d.sending[s.ID] = s
-	d.hearing[hearer{s.to, s.SrcPort}] = s
+	d.hearing[messageReceiver{s.to, s.SrcPort}] = s
 	s.sender.Open(now)
 	d.rescheduleFlow(now, s)
-	d.host.Wake(now) // Work sends
+	d.host.WakeAt(now) // Work sends
 }
 
-// sizes returns the sizes of a full segment and an acknowledgement on the wire.
-func (d *Streams) sizes() (full, ack units.Bytes) {
+// wireSizes returns the sizes of a full segment and an acknowledgement on the wire.
+func (d *Streams) wireSizes() (full, ack units.Bytes) {
 	const ethernet = wire.EthernetHeader
 	bare := d.config.MTU - d.config.MSS()
 	if d.config.Timestamps {
@@ -205,17 +205,17 @@ func (d *Streams) sizes() (full, ack units.Bytes) {
 
 // rescheduleFlow schedules a flow's further work, or ends the flow if it is over.
 func (d *Streams) rescheduleFlow(now units.Time, s *outgoing) {
-	d.speak(now, s)
+	d.queueMessages(now, s)
 	switch s.sender.Phase() {
 	case tcp.Done:
-		d.end(now, s, records.Done)
+		d.endFlow(now, s, records.Done)
 		return
 	case tcp.Failed:
 		s.Failure = s.sender.Failure()
-		d.end(now, s, records.Failed)
+		d.endFlow(now, s, records.Failed)
 		return
 	}
-	at, ready := s.sender.Timer(), s.sender.Ready()
+	at, ready := s.sender.NextTimer(), s.sender.NextDeparture()
 	switch {
 	case ready > now:
 		at = min(at, ready)
@@ -223,33 +223,33 @@ func (d *Streams) rescheduleFlow(now units.Time, s *outgoing) {
 		s.waiting = true
 		d.ready.Push(s)
 	}
-	d.senders.At(&s.Task, at)
+	d.senders.WakeAt(&s.Task, at)
 }
 
-// end ends a flow; Work reports this to the host.
-func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
+// endFlow ends a flow; Work reports this to the host.
+func (d *Streams) endFlow(now units.Time, s *outgoing, state records.State) {
 	d.senders.Remove(&s.Task)
-	if d.gone != nil {
-		d.gone(now, d.read(now, s))
+	if d.onFlowEnd != nil {
+		d.onFlowEnd(now, d.flowState(now, s))
 	}
 	delete(d.sending, s.ID)
-	d.counted.Add(s.sender.Counters())
-	if k := (hearer{s.to, s.SrcPort}); d.hearing[k] == s {
+	d.counted.AddCounters(s.sender.Counters())
+	if k := (messageReceiver{s.to, s.SrcPort}); d.hearing[k] == s {
 		delete(d.hearing, k)
 	}
 	d.updateRecord(s)
 	s.State = state
 	d.over = append(d.over, s)
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 }
 
 // updateRecord updates a flow's record.
 func (d *Streams) updateRecord(s *outgoing) {
-	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
+	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.AckedBytes()
 }
 
-// put keeps a finished flow's state for reuse.
-func (d *Streams) put(s *outgoing) {
+// recycleFlow keeps a finished flow's state for reuse.
+func (d *Streams) recycleFlow(s *outgoing) {
 	if s.waiting {
 		s.dead = true // send finds it
 		return
@@ -257,47 +257,47 @@ func (d *Streams) put(s *outgoing) {
 	s.next, d.freeOut = d.freeOut, s
 }
 
-// Work implements Carrier.
-func (d *Streams) Work(now units.Time) {
+// DoWork implements Carrier.
+func (d *Streams) DoWork(now units.Time) {
 	for len(d.refused) > 0 {
 		s := d.refused[0]
 		d.refused = d.refused[1:]
-		d.host.Ended(now, &s.Record, 0)
-		d.put(s)
+		d.host.RecordEnd(now, &s.Record, 0)
+		d.recycleFlow(s)
 	}
-	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
-		k.Owner.sender.Tick(now)
+	for k := d.senders.TakeDue(now); k != nil; k = d.senders.TakeDue(now) {
+		k.Owner.sender.OnTimer(now)
 		d.rescheduleFlow(now, k.Owner)
 	}
-	for k := d.receivers.Due(now); k != nil; k = d.receivers.Due(now) {
-		k.Owner.receiver.Tick(now)
+	for k := d.receivers.TakeDue(now); k != nil; k = d.receivers.TakeDue(now) {
+		k.Owner.receiver.OnTimer(now)
 		d.sendPending(now, k.Owner)
 	}
-	d.utter(now)
-	d.send(now)
-	// An agent that is told of a flow may start others, which proceed in the next Work.
+	d.sendMessages(now)
+	d.sendReady(now)
+	// An agent that is told of a flow may start others, which proceed in the next DoWork.
 	for i := 0; i < len(d.over); i++ {
 		s := d.over[i]
-		d.host.Ended(now, &s.Record, s.ID)
-		d.put(s)
+		d.host.RecordEnd(now, &s.Record, s.ID)
+		d.recycleFlow(s)
 	}
 	d.over = d.over[:0]
 	d.reportArrived(now)
-	d.wake()
+	d.requestWork()
 }
 
-// wake requests a call of Work when something is due.
-func (d *Streams) wake() {
-	d.host.Wake(min(d.senders.Next(), d.receivers.Next(), d.look, d.relook))
+// requestWork requests a call of DoWork when something is due.
+func (d *Streams) requestWork() {
+	d.host.WakeAt(min(d.senders.Next(), d.receivers.Next(), d.look, d.relook))
 }
 
 // maxWaits limits the interval between checks of the port while it is paused: to
 // this many doublings of the time of a packet.
 const maxWaits = 2
 
-// send lets the flows that may send do so in turn, while the host's port has room.
-func (d *Streams) send(now units.Time) {
-	full, _ := d.sizes()
+// sendReady lets the flows that may send do so in turn, while the host's port has room.
+func (d *Streams) sendReady(now units.Time) {
+	full, _ := d.wireSizes()
 	for d.look = units.Never; d.ready.Len() > 0; {
 		if d.out.Queued(now) >= 2*d.config.MTU {
 			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
@@ -309,43 +309,43 @@ func (d *Streams) send(now units.Time) {
 		s.waiting = false
 		if p := s.sender.Phase(); p == tcp.Done || p == tcp.Failed {
 			if s.dead {
-				d.put(s)
+				d.recycleFlow(s)
 			}
 			continue
 		}
 		if line := d.out.Rate(); line != s.line {
 			s.line = line
-			s.sender.Control().Line(now, line)
+			s.sender.Control().SetLineRate(now, line)
 		}
 		var g tcp.Segment
 		if s.sender.Next(now, &g) {
-			d.emit(now, &g, &s.route, s.SrcPort, d.port(), s.Record.ID, s.Size, s.Tag)
+			d.emitSegment(now, &g, &s.route, s.SrcPort, d.listenPort(), s.Record.ID, s.Size, s.Tag)
 		}
 		d.rescheduleFlow(now, s)
 	}
 }
 
-// port returns the port on which receivers of the traffic listen.
-func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
+// listenPort returns the port on which receivers of the traffic listen.
+func (d *Streams) listenPort() uint16 { return uint16(SegmentPort + d.traffic) }
 
-// emit sends a segment of a flow.
-func (d *Streams) emit(now units.Time, g *tcp.Segment, by *route, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
+// emitSegment sends a segment of a flow.
+func (d *Streams) emitSegment(now units.Time, g *tcp.Segment, by *route, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
 	p := d.out.Pool.NewMessage(segments)
 	*p.Message.Body.(*segment) = segment{Segment: *g, id: id, size: size, tag: tag, traffic: d.traffic, from: int(id >> idHost)}
 	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = by.from, by.to, src, dst
-	p.Seal()
+	p.SetFields()
 	p.TOS = d.config.DSCP << 2
 	if g.ECT {
 		p.TOS |= wire.ECT0
 	}
 	d.ipID++
-	d.transmit(now, p, by.path, d.ipID)
+	d.transmitPacket(now, p, by.path, d.ipID)
 }
 
-// Receive takes a packet of SegmentProtocol that has arrived at the host, and reports
+// ReceivePacket takes a packet of SegmentProtocol that has arrived at the host, and reports
 // whether it belongs to the traffic. The packet stays the caller's. One that was trimmed or
 // sent back is lost: TCP handles neither.
-func (d *Streams) Receive(now units.Time, p *packet.Packet) bool {
+func (d *Streams) ReceivePacket(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*segment)
 	switch {
 	case b.traffic != d.traffic:
@@ -355,44 +355,44 @@ func (d *Streams) Receive(now units.Time, p *packet.Packet) bool {
 	}
 	b.CE = p.ECN() == wire.CE
 	if b.from == d.host.Node {
-		d.acknowledged(now, p, b)
+		d.receiveAck(now, p, b)
 	} else {
-		d.came(now, p, b)
+		d.receiveData(now, p, b)
 	}
-	d.wake()
+	d.requestWork()
 	return true
 }
 
-// acknowledged takes a segment of the receiver of a flow from this host.
-func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
+// receiveAck takes a segment of the receiver of a flow from this host.
+func (d *Streams) receiveAck(now units.Time, p *packet.Packet, b *segment) {
 	s := d.sending[b.id]
 	if s != nil {
 		s.sender.Receive(now, &b.Segment)
 		d.rescheduleFlow(now, s)
-		d.send(now)
+		d.sendReady(now)
 		if s.sender.Phase() == tcp.Established {
 			return
 		}
 	}
-	if a, ok := tcp.AnswerStray(&b.Segment); ok {
-		d.reply(now, &a, p, b)
+	if a, ok := tcp.AnswerUnknown(&b.Segment); ok {
+		d.answerUnknown(now, &a, p, b)
 	}
 }
 
-// reply answers a segment of a connection that does not exist.
-func (d *Streams) reply(now units.Time, a *tcp.Segment, p *packet.Packet, b *segment) {
+// answerUnknown answers a segment of a connection that does not exist.
+func (d *Streams) answerUnknown(now units.Time, a *tcp.Segment, p *packet.Packet, b *segment) {
 	if to, ok := d.back(p); ok {
-		d.emit(now, a, &to, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
+		d.emitSegment(now, a, &to, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
 	}
 }
 
-// came takes a segment of a flow to this host.
-func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
+// receiveData takes a segment of a flow to this host.
+func (d *Streams) receiveData(now units.Time, p *packet.Packet, b *segment) {
 	a := d.coming[b.id]
 	if a == nil {
 		if b.Flags&(tcp.SYN|tcp.ACK) != tcp.SYN {
-			if r, ok := tcp.Refuse(&b.Segment); ok {
-				d.reply(now, &r, p, b)
+			if r, ok := tcp.AnswerClosed(&b.Segment); ok {
+				d.answerUnknown(now, &r, p, b)
 			}
 			return
 		}
@@ -402,13 +402,13 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 		}
 		if a = d.freeIn; a == nil {
 			a = new(accepted)
-			d.receivers.Enrol(&a.Task, a)
+			d.receivers.EnrolTask(&a.Task, a)
 		} else {
 			d.freeIn = a.next
 		}
 		a.Flow = pattern.Flow{Tag: b.tag, From: b.from, To: d.host.Node, Size: b.size}
 		a.id, a.next, a.route, a.port, a.arrived = b.id, nil, to, p.SrcPort, false
-		a.receiver.Reset(&d.config.Config, uint32(mix(b.id^uint64(now))))
+		a.receiver.Reset(&d.config.Config, uint32(mixBits(b.id^uint64(now))))
 		d.coming[b.id] = a
 	}
 	a.receiver.Receive(now, &b.Segment)
@@ -419,12 +419,12 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 func (d *Streams) sendPending(now units.Time, a *accepted) {
 	var g tcp.Segment
 	for a.receiver.Next(now, &g) {
-		d.emit(now, &g, &a.route, d.port(), a.port, a.id, a.Size, a.Tag)
+		d.emitSegment(now, &g, &a.route, d.listenPort(), a.port, a.id, a.Size, a.Tag)
 	}
-	if a.receiver.Complete() && !a.arrived {
+	if a.receiver.IsComplete() && !a.arrived {
 		a.arrived = true
 		d.arrived = append(d.arrived, arrived{a.Flow, a.id})
-		d.host.Wake(now)
+		d.host.WakeAt(now)
 	}
 	if p := a.receiver.Phase(); p == tcp.Done || p == tcp.Failed {
 		d.receivers.Remove(&a.Task)
@@ -432,7 +432,7 @@ func (d *Streams) sendPending(now units.Time, a *accepted) {
 		a.next, d.freeIn = d.freeIn, a
 		return
 	}
-	d.receivers.At(&a.Task, a.receiver.Timer())
+	d.receivers.WakeAt(&a.Task, a.receiver.NextTimer())
 }
 
 // UnderWay implements Carrier.

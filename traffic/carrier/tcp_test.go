@@ -33,7 +33,7 @@ func TestTCPCheck(t *testing.T) {
 	if err := good.Check(); err != nil {
 		t.Errorf("the default: %v", err)
 	}
-	if err := Controls(choice(t, "accurate")); err != nil {
+	if err := CheckControl(choice(t, "accurate")); err != nil {
 		t.Errorf("accurate: %v", err)
 	}
 	for want, change := range map[string]func(c *TCP){
@@ -80,7 +80,7 @@ func TestSegmentBody(t *testing.T) {
 		t.Errorf("%+v is copied as %+v", *b, c)
 	}
 	bytes := make([]byte, b.Len())
-	b.Put(bytes)
+	b.EncodeTo(bytes)
 	g, _, _, err := tcp.Parse(bytes)
 	if err != nil || g != b.Segment {
 		t.Errorf("%+v reads back as %+v, %v", b.Segment, g, err)

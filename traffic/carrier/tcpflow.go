@@ -41,21 +41,21 @@ func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
 	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
 	slices.Sort(d.order)
 	for _, id := range d.order {
-		f(d.read(now, d.sending[id]))
+		f(d.flowState(now, d.sending[id]))
 	}
 }
 
 // OnFlowEnd makes gone be called with each TCP flow from the host when it ends, in its final
 // state.
-func (d *Streams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+func (d *Streams) OnFlowEnd(onEnd func(now units.Time, x *StreamFlow)) { d.onFlowEnd = onEnd }
 
-// read returns the state of a flow.
-func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
+// flowState returns the state of a flow.
+func (d *Streams) flowState(now units.Time, s *outgoing) *StreamFlow {
 	c := s.sender.Control()
 	d.seen = StreamFlow{
-		ID: s.ID, From: netip.AddrPortFrom(s.from, s.SrcPort), To: netip.AddrPortFrom(s.to, d.port()),
+		ID: s.ID, From: netip.AddrPortFrom(s.from, s.SrcPort), To: netip.AddrPortFrom(s.to, d.listenPort()),
 		Rate: c.Rate(), Window: c.Window(), InFlight: s.sender.InFlight(), RTT: s.sender.SRTT(),
-		Acked: s.sender.Acked(), Resent: s.sender.Counters().Resent, Gauges: c.Gauges(now, d.seen.Gauges[:0]),
+		Acked: s.sender.AckedBytes(), Resent: s.sender.Counters().Resent, Gauges: c.AppendGauges(now, d.seen.Gauges[:0]),
 	}
 	return &d.seen
 }
@@ -64,7 +64,7 @@ func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
 func (d *Streams) Counters() tcp.Counters {
 	sum := d.counted
 	for _, s := range d.sending {
-		sum.Add(s.sender.Counters())
+		sum.AddCounters(s.sender.Counters())
 	}
 	return sum
 }

@@ -87,8 +87,8 @@ type numbers struct {
 	bits [256 / 64]uint64
 }
 
-// begins records a datagram of a flow; it returns false if one arrived before.
-func (n *numbers) begins(k uint32) bool {
+// recordDatagram records a datagram of a flow; it returns false if one arrived before.
+func (n *numbers) recordDatagram(k uint32) bool {
 	const size = uint32(len(n.bits) * 64)
 	if int32(k-n.next) >= 0 {
 		if k-n.next >= size {
@@ -109,7 +109,7 @@ func (n *numbers) begins(k uint32) bool {
 }
 
 // NewDatagrams makes the carrier of a host's flows of a traffic over UDP. Packets of
-// Protocol that arrive at the host must be passed to Receive.
+// Protocol that arrive at the host must be passed to ReceivePacket.
 func NewDatagrams(h *Host, traffic int, c UDP, o Outlet) *Datagrams {
 	if c.Rate == 0 {
 		c.Rate = o.Line
@@ -117,52 +117,52 @@ func NewDatagrams(h *Host, traffic int, c UDP, o Outlet) *Datagrams {
 	return &Datagrams{endpoint: endpoint{host: h, traffic: traffic, outlet: &o}, config: c, numbers: map[int32]uint32{}, coming: map[uint64]*incoming{}, known: map[int]*numbers{}}
 }
 
-// Protocol returns the protocol of the packets of UDP flows.
-func Protocol() *packet.MessageProtocol { return datagrams }
+// DatagramProtocol returns the protocol of the packets of UDP flows.
+func DatagramProtocol() *packet.MessageProtocol { return datagrams }
 
 // Start implements Carrier.
 func (d *Datagrams) Start(now units.Time, r *records.Record) {
 	s := d.free
 	if s == nil {
 		s = new(stream)
-		d.agenda.Enrol(&s.Task, s)
+		d.agenda.EnrolTask(&s.Task, s)
 	} else {
 		d.free = s.next
 	}
 	s.Record, s.next, s.seq, s.sent = *r, nil, 0, 0
 	s.Started = now
-	if s.route, s.Failure = d.reach(r, "UDP"); s.Failure == "" {
+	if s.route, s.Failure = d.resolveDestination(r, "UDP"); s.Failure == "" {
 		s.number = d.numbers[r.To]
 		d.numbers[r.To]++
-		s.SrcPort = portOf(uint16(mix(s.ID) & maxLabel))
-		d.host.Opened(&s.Record)
-		d.agenda.At(&s.Task, now)
-		d.host.Wake(now)
+		s.SrcPort = portOf(uint16(mixBits(s.ID) & maxLabel))
+		d.host.RecordOpen(&s.Record)
+		d.agenda.WakeAt(&s.Task, now)
+		d.host.WakeAt(now)
 		return
 	}
 	s.State = records.Failed
 	d.refused = append(d.refused, s)
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 }
 
-// Work implements Carrier: it sends datagrams that are due, and reports flows that have
+// DoWork implements Carrier: it sends datagrams that are due, and reports flows that have
 // arrived.
-func (d *Datagrams) Work(now units.Time) {
+func (d *Datagrams) DoWork(now units.Time) {
 	for len(d.refused) > 0 {
 		s := d.refused[0]
 		d.refused = d.refused[1:]
-		d.host.Ended(now, &s.Record, 0)
-		d.put(s)
+		d.host.RecordEnd(now, &s.Record, 0)
+		d.recycleStream(s)
 	}
-	for k := d.agenda.Due(now); k != nil; k = d.agenda.Due(now) {
-		d.send(now, k.Owner)
+	for k := d.agenda.TakeDue(now); k != nil; k = d.agenda.TakeDue(now) {
+		d.sendDatagram(now, k.Owner)
 	}
 	d.reportArrived(now)
-	d.host.Wake(d.agenda.Next())
+	d.host.WakeAt(d.agenda.Next())
 }
 
-// send sends the next datagram of a flow.
-func (d *Datagrams) send(now units.Time, s *stream) {
+// sendDatagram sends the next datagram of a flow.
+func (d *Datagrams) sendDatagram(now units.Time, s *stream) {
 	c := &d.config
 	p := d.outlet.Pool.NewMessage(datagrams)
 	b := p.Message.Body.(*datagram)
@@ -171,7 +171,7 @@ func (d *Datagrams) send(now units.Time, s *stream) {
 		traffic: d.traffic, from: d.host.Node,
 	}
 	p.Message.From, p.Message.To, p.SrcPort = s.from, s.to, s.SrcPort
-	p.Seal()
+	p.SetFields()
 	p.TOS = c.DSCP << 2
 	if c.ECT {
 		p.TOS |= wire.ECT0
@@ -179,21 +179,21 @@ func (d *Datagrams) send(now units.Time, s *stream) {
 	id := uint16(s.seq)
 	s.sent += packet.OnWire(p.Size)
 	s.seq++
-	d.transmit(now, p, s.path, id)
+	d.transmitPacket(now, p, s.path, id)
 	if s.seq < countOf(s.Size, c.Size) {
-		d.agenda.At(&s.Task, s.Started+c.Rate.TimeOf(s.sent))
+		d.agenda.WakeAt(&s.Task, s.Started+c.Rate.TimeOf(s.sent))
 		return
 	}
-	d.host.Completed(now, &s.Record)
-	d.put(s)
+	d.host.FlowCompleted(now, &s.Record)
+	d.recycleStream(s)
 }
 
-func (d *Datagrams) put(s *stream) { s.next, d.free = d.free, s }
+func (d *Datagrams) recycleStream(s *stream) { s.next, d.free = d.free, s }
 
-// Receive takes a packet of Protocol that has arrived at the host, and reports whether
+// ReceivePacket takes a packet of Protocol that has arrived at the host, and reports whether
 // it belongs to the traffic. The packet stays the caller's. One that was trimmed or
 // sent back is lost.
-func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
+func (d *Datagrams) ReceivePacket(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*datagram)
 	switch {
 	case b.traffic != d.traffic:
@@ -208,7 +208,7 @@ func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 			known = &numbers{}
 			d.known[b.from] = known
 		}
-		if !known.begins(b.number) {
+		if !known.recordDatagram(b.number) {
 			return true
 		}
 		f = &incoming{left: countOf(units.Bytes(b.size), d.config.Size)}
@@ -221,7 +221,7 @@ func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 	}
 	delete(d.coming, b.id)
 	d.arrived = append(d.arrived, arrived{pattern.Flow{Tag: b.tag, From: b.from, To: d.host.Node, Size: units.Bytes(b.size)}, b.id})
-	d.host.Wake(now)
+	d.host.WakeAt(now)
 	return true
 }
 

@@ -25,9 +25,9 @@ type File struct {
 	Priority int // the priority group of all flows, 0 to 7, in HPCC's files; otherwise 0
 }
 
-// List returns the file's flows between hosts, where number i is hosts[i]. Its Make refuses
+// FlowList returns the file's flows between hosts, where number i is hosts[i]. Its Make refuses
 // numbers beyond the hosts, and triggers that no host could act upon.
-func (f File) List(hosts []int) pattern.List {
+func (f File) FlowList(hosts []int) pattern.List {
 	return pattern.List{Hosts: hosts, Flows: f.Flows, Triggers: f.Triggers}
 }
 
@@ -39,8 +39,8 @@ type scanner struct {
 
 func newScanner(r io.Reader) *scanner { return &scanner{lines: bufio.NewScanner(r)} }
 
-// next returns the fields of the next line that is not empty, none at the end.
-func (s *scanner) next() []string {
+// nextFields returns the fields of the next line that is not empty, none at the end.
+func (s *scanner) nextFields() []string {
 	for s.lines.Scan() {
 		s.line++
 		if fields := strings.Fields(s.lines.Text()); len(fields) > 0 {
@@ -50,21 +50,21 @@ func (s *scanner) next() []string {
 	return nil
 }
 
-// errorf makes an error for the line that was read last.
-func (s *scanner) errorf(format string, a ...any) error {
+// lineErrorf makes an error for the line that was read last.
+func (s *scanner) lineErrorf(format string, a ...any) error {
 	return fmt.Errorf("line %d: %w", max(s.line, 1), fmt.Errorf(format, a...))
 }
 
-// end returns the error that ended the reading, nil at the end of the file.
-func (s *scanner) end() error {
+// scanError returns the error that ended the reading, nil at the end of the file.
+func (s *scanner) scanError() error {
 	if err := s.lines.Err(); err != nil {
 		return fmt.Errorf("line %d: %w", s.line+1, err)
 	}
 	return nil
 }
 
-// number parses a whole number that is not negative.
-func number(what, text string) (int, error) {
+// parseNumber parses a whole number that is not negative.
+func parseNumber(what, text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not %s", text, what)
@@ -72,8 +72,8 @@ func number(what, text string) (int, error) {
 	return int(min(n, math.MaxInt)), nil
 }
 
-// instant parses a time in the given unit, not negative, to the nearest picosecond.
-func instant(text, unit string) (units.Time, error) {
+// parseTime parses a time in the given unit, not negative, to the nearest picosecond.
+func parseTime(text, unit string) (units.Time, error) {
 	t, err := units.ParseTime(text + unit)
 	if err != nil || strings.Trim(text, "0123456789.") != "" {
 		return 0, fmt.Errorf("%q is not a time in %s", text, map[string]string{"s": "seconds", "ps": "picoseconds"}[unit])

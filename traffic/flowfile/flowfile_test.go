@@ -27,12 +27,12 @@ func TestReadHPCC(t *testing.T) {
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("%+v, want %+v", f, want)
 	}
-	p, err := f.List([]int{10, 20, 30}).Make()
+	p, err := f.FlowList([]int{10, 20, 30}).Make()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var from []int
-	for f := range pattern.Play(p, units.Never) {
+	for f := range pattern.PlayFlows(p, units.Never) {
 		from = append(from, f.From)
 	}
 	if !slices.Equal(from, []int{20, 30, 10}) {
@@ -66,7 +66,7 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.List([]int{1, 2}).Make(); err == nil || !strings.Contains(err.Error(), "line 3: there is no host 5: hosts are 0 to 1") {
+	if _, err := f.FlowList([]int{1, 2}).Make(); err == nil || !strings.Contains(err.Error(), "line 3: there is no host 5: hosts are 0 to 1") {
 		t.Errorf("too few hosts: %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 // TestWriteHPCC: generated flows are the same when they are read back, except that
 // the format rounds to nanoseconds.
 func TestWriteHPCC(t *testing.T) {
-	web, err := sizes.Named("websearch")
+	web, err := sizes.FindNamed("websearch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestWriteHPCC(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := WriteHPCC(&text, pattern.Play(p, units.Never), hosts, 3); err != nil {
+	if err := WriteHPCC(&text, pattern.PlayFlows(p, units.Never), hosts, 3); err != nil {
 		t.Fatal(err)
 	}
 	f, err := ReadHPCC(&text)
@@ -95,7 +95,7 @@ func TestWriteHPCC(t *testing.T) {
 		t.Fatalf("priority %d, %d flows", f.Priority, len(f.Flows))
 	}
 	i := 0
-	for want := range pattern.Play(p, units.Never) {
+	for want := range pattern.PlayFlows(p, units.Never) {
 		got := f.Flows[i]
 		off := got.At - want.At
 		if hosts[got.From] != want.From || hosts[got.To] != want.To || got.Size != want.Size || off > units.Nanosecond/2 || off < -units.Nanosecond/2 {
@@ -119,12 +119,12 @@ func TestHPCCRoundTrip(t *testing.T) {
 		hosts := []int{6, 5, 4, 3, 2, 1}
 		list := rapid.SliceOfN(flow, 1, 20).Draw(t, "flows")
 		write := func(flows []pattern.Listed) string {
-			p, err := File{Flows: flows}.List(hosts).Make()
+			p, err := File{Flows: flows}.FlowList(hosts).Make()
 			if err != nil {
 				t.Fatal(err)
 			}
 			var text strings.Builder
-			if err := WriteHPCC(&text, pattern.Play(p, units.Never), hosts, 5); err != nil {
+			if err := WriteHPCC(&text, pattern.PlayFlows(p, units.Never), hosts, 5); err != nil {
 				t.Fatal(err)
 			}
 			return text.String()
@@ -192,7 +192,7 @@ trigger id 3 barrier count 1
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("%+v, want %+v", f, want)
 	}
-	if _, err := f.List([]int{3, 2, 1, 0}).Make(); err != nil {
+	if _, err := f.FlowList([]int{3, 2, 1, 0}).Make(); err != nil {
 		t.Error(err)
 	}
 }
@@ -205,13 +205,13 @@ func TestRingOfHtsim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.List([]int{0, 1}).Make(); err == nil || !strings.Contains(err.Error(), "line 4: only host 0 sees when this flow is sent") || !strings.Contains(err.Error(), "recv_done_trigger") {
+	if _, err := f.FlowList([]int{0, 1}).Make(); err == nil || !strings.Contains(err.Error(), "line 4: only host 0 sees when this flow is sent") || !strings.Contains(err.Error(), "recv_done_trigger") {
 		t.Errorf("error %v", err)
 	}
 	if f, err = ReadHtsim(strings.NewReader(strings.ReplaceAll(ring, "send_done", "recv_done"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.List([]int{0, 1}).Make(); err != nil {
+	if _, err := f.FlowList([]int{0, 1}).Make(); err != nil {
 		t.Error(err)
 	}
 }
@@ -264,8 +264,8 @@ func FuzzHtsim(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p, err := file.List([]int{1, 2, 3, 4}).Make(); err == nil {
-			for range pattern.Play(p, units.Never) {
+		if p, err := file.FlowList([]int{1, 2, 3, 4}).Make(); err == nil {
+			for range pattern.PlayFlows(p, units.Never) {
 			}
 		}
 	})
@@ -278,8 +278,8 @@ func FuzzHPCC(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p, err := file.List([]int{1, 2, 3, 4}).Make(); err == nil {
-			if got := len(slices.Collect(pattern.Play(p, units.Never))); got != len(file.Flows) {
+		if p, err := file.FlowList([]int{1, 2, 3, 4}).Make(); err == nil {
+			if got := len(slices.Collect(pattern.PlayFlows(p, units.Never))); got != len(file.Flows) {
 				t.Errorf("%d flows of %d", got, len(file.Flows))
 			}
 		}

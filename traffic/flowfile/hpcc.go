@@ -23,26 +23,26 @@ import (
 // generator always writes 3.
 func ReadHPCC(r io.Reader) (File, error) {
 	s := newScanner(r)
-	head := s.next()
+	head := s.nextFields()
 	if len(head) == 0 {
-		return File{}, cmp.Or(s.end(), s.errorf("the file is empty: it should begin with the number of flows"))
+		return File{}, cmp.Or(s.scanError(), s.lineErrorf("the file is empty: it should begin with the number of flows"))
 	}
-	count, err := number("the number of flows", head[0])
+	count, err := parseNumber("the number of flows", head[0])
 	if err != nil || len(head) > 1 {
-		return File{}, s.errorf("the first line must be the number of flows, and nothing else")
+		return File{}, s.lineErrorf("the first line must be the number of flows, and nothing else")
 	}
 	var f File
 	for len(f.Flows) < count {
-		fields := s.next()
+		fields := s.nextFields()
 		if fields == nil {
-			return File{}, cmp.Or(s.end(), s.errorf("the file ends after %d flows, but its first line announces %d", len(f.Flows), count))
+			return File{}, cmp.Or(s.scanError(), s.lineErrorf("the file ends after %d flows, but its first line announces %d", len(f.Flows), count))
 		}
 		flow, priority, err := hpccFlow(fields)
 		switch {
 		case err != nil:
-			return File{}, s.errorf("%w", err)
+			return File{}, s.lineErrorf("%w", err)
 		case len(f.Flows) > 0 && priority != f.Priority:
-			return File{}, s.errorf("priority group %d, but the flows before it have %d: use one file for each group", priority, f.Priority)
+			return File{}, s.lineErrorf("priority group %d, but the flows before it have %d: use one file for each group", priority, f.Priority)
 		}
 		flow.Line = s.line
 		f.Priority = priority
@@ -57,19 +57,19 @@ func hpccFlow(fields []string) (f pattern.Listed, priority int, err error) {
 	}
 	var all [5]int
 	for i, what := range []string{"the number of a host", "the number of a host", "a priority group from 0 to 7", "a port", "a size in bytes"} {
-		n, err := number(what, fields[i])
+		n, err := parseNumber(what, fields[i])
 		if err != nil || i == 2 && n > 7 || i == 3 && n > math.MaxUint16 || i == 4 && n == 0 {
 			return f, 0, fmt.Errorf("%q is not %s", fields[i], what)
 		}
 		all[i] = n
 	}
 	f = pattern.Listed{From: all[0], To: all[1], Size: units.Bytes(all[4])}
-	f.At, err = instant(fields[5], "s")
+	f.At, err = parseTime(fields[5], "s")
 	return f, all[2], err
 }
 
 // WriteHPCC writes flows in HPCC's format, in order of time as its simulator requires: the
-// flows of an open loop, from pattern.Play. Number i in the file is hosts[i]. Times are in
+// flows of an open loop, from pattern.PlayFlows. Number i in the file is hosts[i]. Times are in
 // whole nanoseconds, the simulator's unit. priority is the priority group of all flows, 0
 // to 7; the port is 100, as in HPCC's generator.
 //

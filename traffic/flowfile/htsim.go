@@ -29,15 +29,15 @@ import (
 func ReadHtsim(r io.Reader) (File, error) {
 	s := newScanner(r)
 	m := matrix{flows: map[int]int{}, triggers: map[int]int{}, counts: map[string]int{}}
-	for fields := s.next(); fields != nil; fields = s.next() {
-		if err := m.read(fields, s.line); err != nil {
-			return File{}, s.errorf("%w", err)
+	for fields := s.nextFields(); fields != nil; fields = s.nextFields() {
+		if err := m.readLine(fields, s.line); err != nil {
+			return File{}, s.lineErrorf("%w", err)
 		}
 	}
-	if err := s.end(); err != nil {
+	if err := s.scanError(); err != nil {
 		return File{}, err
 	}
-	if err := m.check(s); err != nil {
+	if err := m.checkHeader(s); err != nil {
 		return File{}, err
 	}
 	m.file.Nodes = m.counts["Nodes"]
@@ -55,7 +55,7 @@ type matrix struct {
 	ids      []int
 }
 
-func (m *matrix) read(fields []string, line int) error {
+func (m *matrix) readLine(fields []string, line int) error {
 	switch first := fields[0]; {
 	case strings.HasPrefix(first, "#"):
 		return nil
@@ -66,7 +66,7 @@ func (m *matrix) read(fields []string, line int) error {
 		if len(fields) != 2 {
 			return fmt.Errorf("%s takes one number", first)
 		}
-		n, err := number("a number", fields[1])
+		n, err := parseNumber("a number", fields[1])
 		if err != nil {
 			return err
 		}
@@ -81,9 +81,9 @@ func (m *matrix) read(fields []string, line int) error {
 	case first == "failure":
 		return fmt.Errorf("failures are not supported: take links down with events of the lab")
 	case first == "trigger":
-		return m.trigger(fields[1:], line)
+		return m.readTrigger(fields[1:], line)
 	case strings.Contains(first, "->"):
-		return m.connection(fields, line)
+		return m.readConnection(fields, line)
 	default:
 		return fmt.Errorf("%q: a line begins with Nodes, Connections, Triggers, SRC->DST or trigger", first)
 	}
@@ -92,7 +92,7 @@ func (m *matrix) read(fields []string, line int) error {
 // words iterates over the words of a line, which may be followed by a number.
 type words struct{ rest []string }
 
-func (w *words) next() (word string, ok bool) {
+func (w *words) nextWord() (word string, ok bool) {
 	if len(w.rest) == 0 {
 		return "", false
 	}
@@ -100,22 +100,22 @@ func (w *words) next() (word string, ok bool) {
 	return word, true
 }
 
-// number returns the number after a word.
-func (w *words) number(of string, least int) (int, error) {
-	text, ok := w.next()
+// nextNumber returns the number after a word.
+func (w *words) nextNumber(of string, minValue int) (int, error) {
+	text, ok := w.nextWord()
 	if !ok {
 		return 0, fmt.Errorf("%s without a number", of)
 	}
-	n, err := number("a number", text)
-	if err == nil && n < least {
-		err = fmt.Errorf("%s %d: it must be at least %d", of, n, least)
+	n, err := parseNumber("a number", text)
+	if err == nil && n < minValue {
+		err = fmt.Errorf("%s %d: it must be at least %d", of, n, minValue)
 	}
 	return n, err
 }
 
-// place returns the position of a trigger by its id, from 1; it adds a trigger not seen
+// triggerPlace returns the position of a trigger by its id, from 1; it adds a trigger not seen
 // before.
-func (m *matrix) place(id, line int) int {
+func (m *matrix) triggerPlace(id, line int) int {
 	if m.triggers[id] == 0 {
 		m.file.Triggers = append(m.file.Triggers, pattern.Trigger{})
 		m.ids = append(m.ids, id)
@@ -126,38 +126,38 @@ func (m *matrix) place(id, line int) int {
 	return m.triggers[id]
 }
 
-func (m *matrix) connection(fields []string, line int) error {
+func (m *matrix) readConnection(fields []string, line int) error {
 	from, to, _ := strings.Cut(fields[0], "->")
 	f := pattern.Listed{Line: line}
 	var err error
-	if f.From, err = m.host(from); err != nil {
+	if f.From, err = m.parseHost(from); err != nil {
 		return err
 	}
-	if f.To, err = m.host(to); err != nil {
+	if f.To, err = m.parseHost(to); err != nil {
 		return err
 	}
 	w := words{fields[1:]}
 	var timed, sized bool
-	for word, ok := w.next(); ok; word, ok = w.next() {
+	for word, ok := w.nextWord(); ok; word, ok = w.nextWord() {
 		var n int
 		switch word {
 		case "start":
-			text, _ := w.next()
-			f.At, err = instant(text, "ps")
+			text, _ := w.nextWord()
+			f.At, err = parseTime(text, "ps")
 			timed = true
 		case "size":
-			n, err = w.number(word, 0)
+			n, err = w.nextNumber(word, 0)
 			f.Size, sized = units.Bytes(n), n > 0
 		case "id":
-			if n, err = w.number(word, 1); err == nil {
+			if n, err = w.nextNumber(word, 1); err == nil {
 				if before := m.flows[n]; before > 0 {
 					return fmt.Errorf("id %d is already used by the connection in line %d", n, before)
 				}
 				m.flows[n] = line
 			}
 		case "trigger", "send_done_trigger", "recv_done_trigger":
-			if n, err = w.number(word, 1); err == nil {
-				*map[string]*int{"trigger": &f.Trigger, "send_done_trigger": &f.Sent, "recv_done_trigger": &f.Received}[word] = m.place(n, line)
+			if n, err = w.nextNumber(word, 1); err == nil {
+				*map[string]*int{"trigger": &f.Trigger, "send_done_trigger": &f.Sent, "recv_done_trigger": &f.Received}[word] = m.triggerPlace(n, line)
 			}
 		case "prio", "addon":
 			return fmt.Errorf("%s is not supported", word)
@@ -180,30 +180,30 @@ func (m *matrix) connection(fields []string, line int) error {
 	return nil
 }
 
-// host parses the number of a host.
-func (m *matrix) host(text string) (int, error) {
+// parseHost parses the number of a host.
+func (m *matrix) parseHost(text string) (int, error) {
 	nodes, ok := m.counts["Nodes"]
 	if !ok {
 		return 0, fmt.Errorf("a line \"Nodes N\" must stand before the connections")
 	}
-	n, err := number("the number of a host", text)
+	n, err := parseNumber("the number of a host", text)
 	if err == nil && n >= nodes {
 		err = fmt.Errorf("there is no host %d: the file has %d hosts, numbered from 0", n, nodes)
 	}
 	return n, err
 }
 
-func (m *matrix) trigger(fields []string, line int) error {
+func (m *matrix) readTrigger(fields []string, line int) error {
 	w := words{fields}
 	var t pattern.Trigger
 	id, kinds := 0, 0
-	for word, ok := w.next(); ok; word, ok = w.next() {
+	for word, ok := w.nextWord(); ok; word, ok = w.nextWord() {
 		var err error
 		switch word {
 		case "id":
-			id, err = w.number(word, 1)
+			id, err = w.nextNumber(word, 1)
 		case "count":
-			t.Count, err = w.number(word, 1)
+			t.Count, err = w.nextNumber(word, 1)
 		case "oneshot":
 			t.Kind, kinds = pattern.Oneshot, kinds+1
 		case "multishot":
@@ -225,7 +225,7 @@ func (m *matrix) trigger(fields []string, line int) error {
 	case (t.Kind == pattern.Barrier) != (t.Count > 0):
 		return fmt.Errorf("a barrier needs a count, other triggers have none")
 	}
-	i := m.place(id, line) - 1
+	i := m.triggerPlace(id, line) - 1
 	if m.defined[i] > 0 {
 		return fmt.Errorf("trigger %d already exists, in line %d", id, m.defined[i])
 	}
@@ -234,21 +234,21 @@ func (m *matrix) trigger(fields []string, line int) error {
 	return nil
 }
 
-// check compares the header with the rest of the file.
-func (m *matrix) check(s *scanner) error {
+// checkHeader compares the header with the rest of the file.
+func (m *matrix) checkHeader(s *scanner) error {
 	for i, line := range m.defined {
 		if line == 0 {
 			return fmt.Errorf("line %d: there is no trigger with id %d", m.used[i], m.ids[i])
 		}
 	}
 	if said, has := m.counts["Connections"], len(m.file.Flows); said != has {
-		return s.errorf("the file says Connections %d, but has %d", said, has)
+		return s.lineErrorf("the file says Connections %d, but has %d", said, has)
 	}
 	if said, has := m.counts["Triggers"], len(m.ids); said != has {
-		return s.errorf("the file says Triggers %d, but has %d", said, has)
+		return s.lineErrorf("the file says Triggers %d, but has %d", said, has)
 	}
 	if len(m.file.Flows) == 0 {
-		return s.errorf("a file without connections")
+		return s.lineErrorf("a file without connections")
 	}
 	return nil
 }

@@ -54,19 +54,19 @@ func (a Arrivals) Make() (Pattern, error) {
 	if a.To == nil {
 		a.To = AnyOther{}
 	}
-	a.Gaps = a.Gaps.or(Poisson())
-	r, err := a.To.route(a.Stream, a.Hosts)
+	a.Gaps = a.Gaps.orElse(PoissonLaw())
+	r, err := a.To.makeRoute(a.Stream, a.Hosts)
 	if err != nil {
 		return nil, err
 	}
-	return &arrivals{a, basic{union(a.Hosts, r.receivers)}, r}, nil
+	return &arrivals{a, basic{unionHosts(a.Hosts, r.receivers)}, r}, nil
 }
 
 func (a *arrivals) Hosts() []int { return a.basic.hosts }
 
-// part returns a host's part of all flows: the shares of the hosts up to it minus the
+// cumulativeShare returns a host's part of all flows: the shares of the hosts up to it minus the
 // shares of the hosts before it, so that parts add up.
-func (a *arrivals) part(i int) int {
+func (a *arrivals) cumulativeShare(i int) int {
 	n := len(a.Arrivals.Hosts)
 	if a.route.share == nil {
 		return a.Flows*(i+1)/n - a.Flows*i/n
@@ -84,19 +84,19 @@ func (a *arrivals) Agent(host int) Agent {
 	if i < 0 {
 		return nil
 	}
-	g := &arrivalsAgent{p: a, host: host, left: -1, rand: a.Stream.host(host), to: a.route.to(i)}
+	g := &arrivalsAgent{p: a, host: host, left: -1, rand: a.Stream.hostStream(host), to: a.route.to(i)}
 	rate := float64(a.Rate)
 	if a.route.share != nil {
 		rate *= a.route.share(i)
 	}
 	if a.Flows > 0 {
-		g.left = a.part(i)
+		g.left = a.cumulativeShare(i)
 	}
 	if rate == 0 || g.left == 0 {
 		return nil
 	}
-	g.gap = a.Sizes.Mean() * 8 / rate * float64(units.Second)
-	g.next(a.Gaps.first(a.Start, g.gap, g.rand))
+	g.gap = a.Sizes.MeanSize() * 8 / rate * float64(units.Second)
+	g.scheduleNext(a.Gaps.drawFirst(a.Start, g.gap, g.rand))
 	return g
 }
 
@@ -112,22 +112,22 @@ type arrivalsAgent struct {
 	left int // negative for no limit
 }
 
-func (g *arrivalsAgent) Due() units.Time { return g.due }
+func (g *arrivalsAgent) NextFlow() units.Time { return g.due }
 
-// next sets when the next flow is born.
-func (g *arrivalsAgent) next(t units.Time) {
+// scheduleNext sets when the next flow is born.
+func (g *arrivalsAgent) scheduleNext(t units.Time) {
 	g.due = t
-	if g.left == 0 || ended(t, g.p.Stop) {
+	if g.left == 0 || hasEnded(t, g.p.Stop) {
 		g.due = units.Never
 	}
 }
 
 func (g *arrivalsAgent) Fire(now units.Time, start func(Flow)) {
 	for g.due <= now {
-		f := Flow{Tag: g.n, From: g.host, To: g.to(g.rand), Size: g.p.Sizes.Draw(g.rand), At: g.due}
+		f := Flow{Tag: g.n, From: g.host, To: g.to(g.rand), Size: g.p.Sizes.DrawSize(g.rand), At: g.due}
 		g.n++
 		g.left--
-		g.next(g.p.Gaps.after(g.due, g.gap, g.rand))
+		g.scheduleNext(g.p.Gaps.drawAfter(g.due, g.gap, g.rand))
 		start(f)
 	}
 }

@@ -18,13 +18,13 @@ func TestLaws(t *testing.T) {
 		variance float64
 		off      float64 // relative tolerance; larger for heavy tails
 	}{
-		"constant":       {Constant(), 0, 0.01},
-		"poisson":        {Poisson(), 1, 0.01},
-		"lognormal 1":    {law(Lognormal(1)), math.E - 1, 0.05},
-		"weibull 1":      {law(Weibull(1)), 1, 0.01},
-		"weibull 1/2":    {law(Weibull(0.5)), 5, 0.05},
-		"weibull 3":      {law(Weibull(3)), math.Gamma(5./3)/math.Pow(math.Gamma(4./3), 2) - 1, 0.01},
-		"lognormal 0.01": {law(Lognormal(0.01)), math.Expm1(1e-4), 0.01},
+		"constant":       {ConstantLaw(), 0, 0.01},
+		"poisson":        {PoissonLaw(), 1, 0.01},
+		"lognormal 1":    {law(LognormalLaw(1)), math.E - 1, 0.05},
+		"weibull 1":      {law(WeibullLaw(1)), 1, 0.01},
+		"weibull 1/2":    {law(WeibullLaw(0.5)), 5, 0.05},
+		"weibull 3":      {law(WeibullLaw(3)), math.Gamma(5./3)/math.Pow(math.Gamma(4./3), 2) - 1, 0.01},
+		"lognormal 0.01": {law(LognormalLaw(0.01)), math.Expm1(1e-4), 0.01},
 	} {
 		r := rand.New(rand.NewPCG(1, 1))
 		const n = 1_000_000
@@ -58,17 +58,17 @@ func TestLoad(t *testing.T) {
 		n    int
 	}{
 		"poisson":   {AnyOther{}, Law{}, named("websearch"), 32},
-		"lognormal": {Partners{}, law(Lognormal(1)), irn, 32},
-		"constant":  {Partners{Stride: 5}, Constant(), named("alistorage"), 32},
-		"weights":   {Weights{Matrix: weights}, Poisson(), sizes.Fixed(1000), 4},
+		"lognormal": {Partners{}, law(LognormalLaw(1)), irn, 32},
+		"constant":  {Partners{Stride: 5}, ConstantLaw(), named("alistorage"), 32},
+		"weights":   {Weights{Matrix: weights}, PoissonLaw(), sizes.Fixed(1000), 4},
 	} {
 		const rate = 30 * units.Gbps
 		h := hosts(c.n)
-		stop := units.Time(float64(units.Second) * 400_000 * c.size.Mean() * 8 / float64(rate) / float64(c.n))
+		stop := units.Time(float64(units.Second) * 400_000 * c.size.MeanSize() * 8 / float64(rate) / float64(c.n))
 		p := must(Arrivals{Stream: stream, Hosts: h, To: c.to, Sizes: c.size, Rate: rate, Gaps: c.gaps, Start: units.Second, Stop: units.Second + stop})
 		sum, n := 0.0, 0
 		pairs := map[[2]int]float64{}
-		for f := range Play(p, units.Never) {
+		for f := range PlayFlows(p, units.Never) {
 			sum += float64(f.Size)
 			n++
 			pairs[[2]int{f.From, f.To}] += float64(f.Size)
@@ -98,7 +98,7 @@ func TestPoissonGaps(t *testing.T) {
 	p := must(Arrivals{Stream: stream, Hosts: hosts(2)[:1], To: AnyOther{Among: []int{1}}, Sizes: sizes.Fixed(1000), Rate: 8 * units.Mbps, Flows: 100_000})
 	var gaps []float64
 	last := units.Time(0)
-	for f := range Play(p, units.Never) {
+	for f := range PlayFlows(p, units.Never) {
 		gaps = append(gaps, (f.At-last).Seconds()*1000)
 		last = f.At
 	}
@@ -115,10 +115,10 @@ func TestPoissonGaps(t *testing.T) {
 
 // TestConstantGaps: gaps are equal, and hosts are not in step.
 func TestConstantGaps(t *testing.T) {
-	p := must(Arrivals{Stream: stream, Hosts: hosts(8), Sizes: sizes.Fixed(1250), Rate: units.Gbps, Gaps: Constant(), Stop: units.Millisecond})
+	p := must(Arrivals{Stream: stream, Hosts: hosts(8), Sizes: sizes.Fixed(1250), Rate: units.Gbps, Gaps: ConstantLaw(), Stop: units.Millisecond})
 	last := map[int]units.Time{}
 	phases := map[units.Time]bool{}
-	for f := range Play(p, units.Never) {
+	for f := range PlayFlows(p, units.Never) {
 		if at, ok := last[f.From]; ok && f.At-at != 10*units.Microsecond {
 			t.Fatalf("a gap of %v", f.At-at)
 		}
@@ -135,7 +135,7 @@ func TestDestinationsAreEven(t *testing.T) {
 	for name, among := range map[string][]int{"all": nil, "others": {1, 2, 4}, "some": {1, 100, 103, 4}} {
 		p := must(Arrivals{Stream: stream, Hosts: hosts(3), To: AnyOther{among}, Sizes: sizes.Fixed(1), Rate: 1, Flows: 300_000})
 		count := map[[2]int]int{}
-		for f := range Play(p, units.Never) {
+		for f := range PlayFlows(p, units.Never) {
 			count[[2]int{f.From, f.To}]++
 		}
 		if among == nil {
@@ -175,7 +175,7 @@ func TestFlowsAreCounted(t *testing.T) {
 			a.To = Weights{Matrix: m}
 		}
 		got := 0
-		for range Play(must(a), units.Never) {
+		for range PlayFlows(must(a), units.Never) {
 			got++
 		}
 		if got != a.Flows {
@@ -191,7 +191,7 @@ func TestPermutationsHaveNoFixedPoint(t *testing.T) {
 		n := rapid.IntRange(2, 50).Draw(t, "hosts")
 		d := Partners{Stride: rapid.IntRange(0, n-1).Draw(t, "stride")}
 		h := hosts(n)
-		r, err := d.route(Stream{Seed: rapid.Uint64().Draw(t, "seed")}, h)
+		r, err := d.makeRoute(Stream{Seed: rapid.Uint64().Draw(t, "seed")}, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,13 +217,13 @@ func BenchmarkArrivals(b *testing.B) {
 	for name, a := range map[string]Arrivals{
 		"websearch": {Sizes: named("websearch")},
 		"fixed":     {Sizes: sizes.Fixed(1000)},
-		"lognormal": {Sizes: sizes.Fixed(1000), Gaps: law(Lognormal(1))},
+		"lognormal": {Sizes: sizes.Fixed(1000), Gaps: law(LognormalLaw(1))},
 	} {
 		b.Run(name, func(b *testing.B) {
 			a.Stream, a.Hosts, a.Rate = stream, hosts(320), 100*units.Gbps
 			g := must(a).Agent(100)
 			for b.Loop() {
-				g.Fire(g.Due(), func(Flow) {})
+				g.Fire(g.NextFlow(), func(Flow) {})
 			}
 			b.ReportAllocs()
 		})

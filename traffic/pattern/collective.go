@@ -81,16 +81,16 @@ func (c Collective) Make() (Pattern, error) {
 	if err := checkTimes(c.Start, c.Stop); err != nil {
 		return nil, err
 	}
-	c.Computing = c.Computing.or(Constant())
-	p := &collective{Collective: c, basic: basic{union(c.Hosts)}, steps: n - 1}
+	c.Computing = c.Computing.orElse(ConstantLaw())
+	p := &collective{Collective: c, basic: basic{unionHosts(c.Hosts)}, steps: n - 1}
 	if c.Operation == AllReduce {
 		p.steps = 2 * (n - 1)
 	}
 	return p, nil
 }
 
-// chunk returns the size of the i-th chunk, counted modulo the number of ranks.
-func (c *collective) chunk(i int) units.Bytes {
+// chunkSize returns the size of the i-th chunk, counted modulo the number of ranks.
+func (c *collective) chunkSize(i int) units.Bytes {
 	n := len(c.Collective.Hosts)
 	i = ((i % n) + n) % n
 	size := c.Size / units.Bytes(n)
@@ -107,7 +107,7 @@ func (c *collective) Agent(host int) Agent {
 	}
 	return &rankAgent{
 		p: c, rank: rank, host: host, due: c.Start,
-		rand: c.Stream.host(host), early: map[uint32]struct{}{},
+		rand: c.Stream.hostStream(host), early: map[uint32]struct{}{},
 	}
 }
 
@@ -126,10 +126,10 @@ type rankAgent struct {
 	early     map[uint32]struct{}
 }
 
-func (g *rankAgent) Due() units.Time { return g.due }
+func (g *rankAgent) NextFlow() units.Time { return g.due }
 
-// tag returns the number of a step of the current iteration, counted across all iterations.
-func (g *rankAgent) tag(step int) uint32 { return uint32(g.iteration*g.p.steps + step) }
+// stepTag returns the number of a step of the current iteration, counted across all iterations.
+func (g *rankAgent) stepTag(step int) uint32 { return uint32(g.iteration*g.p.steps + step) }
 
 func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
 	if now < g.due {
@@ -137,43 +137,43 @@ func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
 	}
 	g.due = units.Never
 	g.sendChunk(now, start)
-	g.advance(now, start)
+	g.advanceSteps(now, start)
 }
 
-func (g *rankAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
+func (g *rankAgent) OnArrival(now units.Time, f Flow, start func(Flow)) {
 	// A rank may receive from ranks that are ahead of it: in the next round, or even
 	// in the next iteration while it still computes.
 	g.early[f.Tag] = struct{}{}
-	g.advance(now, start)
+	g.advanceSteps(now, start)
 }
 
-func (g *rankAgent) Completed(now units.Time, _ Flow, start func(Flow)) {
+func (g *rankAgent) OnCompletion(now units.Time, _ Flow, start func(Flow)) {
 	g.completed++
-	g.advance(now, start)
+	g.advanceSteps(now, start)
 }
 
 // sendChunk sends the next step's chunk.
 func (g *rankAgent) sendChunk(now units.Time, start func(Flow)) {
 	hosts, s := g.p.Collective.Hosts, g.posted
-	f := Flow{Tag: g.tag(s), From: g.host, At: now, Group: uint64(g.iteration) + 1}
+	f := Flow{Tag: g.stepTag(s), From: g.host, At: now, Group: uint64(g.iteration) + 1}
 	if g.p.Operation == Exchange {
 		to := (g.rank + 1 + s) % len(hosts)
-		f.To, f.Size = hosts[to], g.p.chunk(to)
+		f.To, f.Size = hosts[to], g.p.chunkSize(to)
 	} else {
-		f.To, f.Size = hosts[(g.rank+1)%len(hosts)], g.p.chunk(g.rank-s)
+		f.To, f.Size = hosts[(g.rank+1)%len(hosts)], g.p.chunkSize(g.rank-s)
 	}
 	g.posted++
 	start(f)
 }
 
-// advance takes the steps that have become possible.
-func (g *rankAgent) advance(now units.Time, start func(Flow)) {
+// advanceSteps takes the steps that have become possible.
+func (g *rankAgent) advanceSteps(now units.Time, start func(Flow)) {
 	if g.posted == 0 {
 		return // between iterations
 	}
 	for {
-		if _, ok := g.early[g.tag(g.arrived)]; ok && g.arrived < g.p.steps {
-			delete(g.early, g.tag(g.arrived))
+		if _, ok := g.early[g.stepTag(g.arrived)]; ok && g.arrived < g.p.steps {
+			delete(g.early, g.stepTag(g.arrived))
 			g.arrived++
 			continue
 		}
@@ -190,8 +190,8 @@ func (g *rankAgent) advance(now units.Time, start func(Flow)) {
 	if g.p.Iterations > 0 && g.iteration == g.p.Iterations {
 		return
 	}
-	g.due = g.p.Computing.after(now, float64(g.p.Compute), g.rand)
-	if ended(g.due, g.p.Stop) {
+	g.due = g.p.Computing.drawAfter(now, float64(g.p.Compute), g.rand)
+	if hasEnded(g.due, g.p.Stop) {
 		g.due = units.Never
 	}
 }

@@ -115,8 +115,8 @@ func TestExchange(t *testing.T) {
 			if sent[h] != 2*(c.Size-own) {
 				rt.Fatalf("rank %d sends %d bytes", i, sent[h])
 			}
-			if n.most[h] != 1 {
-				rt.Fatalf("rank %d has %d sends under way", i, n.most[h])
+			if n.maxUnder[h] != 1 {
+				rt.Fatalf("rank %d has %d sends under way", i, n.maxUnder[h])
 			}
 		}
 		// A rank begins a round only when it has received the chunk of the previous round.
@@ -189,8 +189,8 @@ func TestIterations(t *testing.T) {
 func TestRingDoesNotWaitForAcknowledgements(t *testing.T) {
 	n := run(t, must(Collective{Stream: stream, Hosts: hosts(4), Size: 4000, Iterations: 1}), 1, 1e6)
 	early := false
-	for _, most := range n.most {
-		early = early || most > 1
+	for _, maxFlows := range n.maxUnder {
+		early = early || maxFlows > 1
 	}
 	if !early {
 		t.Error("no rank has two sends under way")
@@ -203,11 +203,11 @@ func BenchmarkCollective(b *testing.B) {
 	b.ReportAllocs()
 	tag := uint32(0)
 	for b.Loop() {
-		if g.Due() == 0 {
+		if g.NextFlow() == 0 {
 			g.Fire(0, func(Flow) {})
 		}
-		g.Arrived(0, Flow{Tag: tag}, func(Flow) {})
-		g.Completed(0, Flow{Tag: tag}, func(Flow) {})
+		g.OnArrival(0, Flow{Tag: tag}, func(Flow) {})
+		g.OnCompletion(0, Flow{Tag: tag}, func(Flow) {})
 		tag++
 	}
 }

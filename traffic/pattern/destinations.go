@@ -12,7 +12,7 @@ import (
 
 // Destinations says where the flows of a host go: AnyOther, Partners or Weights.
 type Destinations interface {
-	route(s Stream, from []int) (route, error)
+	makeRoute(s Stream, from []int) (route, error)
 }
 
 // route is a Destinations applied to given senders.
@@ -30,7 +30,7 @@ type AnyOther struct {
 	Among []int // nil means the hosts that send
 }
 
-func (d AnyOther) route(_ Stream, from []int) (route, error) {
+func (d AnyOther) makeRoute(_ Stream, from []int) (route, error) {
 	among := d.Among
 	if among == nil {
 		among = from
@@ -65,7 +65,7 @@ type Partners struct {
 	Stride int
 }
 
-func (d Partners) route(s Stream, from []int) (route, error) {
+func (d Partners) makeRoute(s Stream, from []int) (route, error) {
 	if err := checkHosts("a permutation", from, 2); err != nil {
 		return route{}, err
 	}
@@ -81,7 +81,7 @@ func (d Partners) route(s Stream, from []int) (route, error) {
 	} else {
 		// All permutations without a fixed point have the same probability; one in e
 		// permutations is of this kind.
-		r := s.of("permutation")
+		r := s.streamOf("permutation")
 		for ok := false; !ok; {
 			copy(partner, from)
 			r.Shuffle(n, func(i, j int) { partner[i], partner[j] = partner[j], partner[i] })
@@ -105,7 +105,7 @@ type Weights struct {
 	Matrix [][]float64
 }
 
-func (d Weights) route(_ Stream, from []int) (route, error) {
+func (d Weights) makeRoute(_ Stream, from []int) (route, error) {
 	to := d.To
 	if to == nil {
 		to = from

@@ -46,8 +46,8 @@ const (
 	Barrier                      // starts all its flows when activated for the Count-th time
 )
 
-// where names a flow in errors.
-func (f Listed) where(i int) string {
+// place names a flow in errors.
+func (f Listed) place(i int) string {
 	if f.Line > 0 {
 		return fmt.Sprintf("line %d", f.Line)
 	}
@@ -80,8 +80,8 @@ func (l List) Make() (Pattern, error) {
 		return nil, errors.New("an empty list of flows")
 	}
 	for i, f := range l.Flows {
-		if err := l.check(f); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.where(i), err)
+		if err := l.checkFlow(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.place(i), err)
 		}
 		p.flows[i] = Flow{
 			Tag: uint32(i), From: l.Hosts[f.From], To: l.Hosts[f.To], Size: f.Size, At: f.At + l.Offset, Group: f.Group,
@@ -94,20 +94,20 @@ func (l List) Make() (Pattern, error) {
 			p.timed[p.flows[i].From] = append(p.timed[p.flows[i].From], int32(i))
 		}
 	}
-	p.hosts = union(p.hosts)
+	p.hosts = unionHosts(p.hosts)
 	for _, flows := range p.timed {
 		slices.SortStableFunc(flows, func(a, b int32) int {
 			return int(min(max(p.flows[a].At-p.flows[b].At, -1), 1))
 		})
 	}
-	if err := p.seen(); err != nil {
+	if err := p.checkTriggers(); err != nil {
 		return nil, err
 	}
-	return p, p.run()
+	return p, p.completeAll()
 }
 
-// check returns what is wrong with one flow.
-func (l List) check(f Listed) error {
+// checkFlow returns what is wrong with one flow.
+func (l List) checkFlow(f Listed) error {
 	for _, h := range []int{f.From, f.To} {
 		if h < 0 || h >= len(l.Hosts) {
 			return fmt.Errorf("there is no host %d: hosts are 0 to %d", h, len(l.Hosts)-1)
@@ -129,8 +129,8 @@ func (l List) check(f Listed) error {
 	return nil
 }
 
-// seen checks that triggers are activated where their flows start.
-func (p *list) seen() error {
+// checkTriggers checks that triggers are activated where their flows start.
+func (p *list) checkTriggers() error {
 	for i, f := range p.listed {
 		for _, by := range []struct {
 			trigger, host int
@@ -146,7 +146,7 @@ func (p *list) seen() error {
 			for _, k := range p.started[by.trigger-1] {
 				if g := p.flows[k]; g.From != by.host {
 					return fmt.Errorf("%s: only host %d sees when this flow is %s, but it should start the flow of %s, which host %d sends%s",
-						f.where(i), f.end(by.what), by.what, p.listed[k].where(int(k)), p.listed[k].From, by.fix)
+						f.place(i), f.hostOf(by.what), by.what, p.listed[k].place(int(k)), p.listed[k].From, by.fix)
 				}
 			}
 		}
@@ -154,16 +154,16 @@ func (p *list) seen() error {
 	return nil
 }
 
-// end returns the number of the host that sees a flow sent or received.
-func (f Listed) end(what string) int {
+// hostOf returns the number of the host that sees a flow sent or received.
+func (f Listed) hostOf(what string) int {
 	if what == "sent" {
 		return f.From
 	}
 	return f.To
 }
 
-// run completes all flows, in the list's order, and checks that each starts.
-func (p *list) run() error {
+// completeAll completes all flows, in the list's order, and checks that each starts.
+func (p *list) completeAll() error {
 	state := map[int]int{}
 	var ready []int32
 	for i := range p.flows {
@@ -182,20 +182,20 @@ func (p *list) run() error {
 			}
 			if state[t] > 0 && p.triggers[t-1].Kind == Oneshot {
 				return fmt.Errorf("%s: it activates a oneshot trigger that another flow activates too: make it a barrier or multishot",
-					p.listed[i].where(int(i)))
+					p.listed[i].place(int(i)))
 			}
-			ready = append(ready, p.activate(state, t)...)
+			ready = append(ready, p.activateTrigger(state, t)...)
 		}
 	}
 	if i := slices.Index(started, false); i >= 0 {
-		return fmt.Errorf("%s: it never starts: its trigger is not activated often enough", p.listed[i].where(i))
+		return fmt.Errorf("%s: it never starts: its trigger is not activated often enough", p.listed[i].place(i))
 	}
 	return nil
 }
 
-// activate returns the flows started by an activation of a trigger, from 1. state counts
+// activateTrigger returns the flows started by an activation of a trigger, from 1. state counts
 // the activations of triggers.
-func (p *list) activate(state map[int]int, trigger int) []int32 {
+func (p *list) activateTrigger(state map[int]int, trigger int) []int32 {
 	state[trigger]++
 	t, flows, n := p.triggers[trigger-1], p.started[trigger-1], state[trigger]
 	switch {
@@ -220,7 +220,7 @@ type listAgent struct {
 	state map[int]int
 }
 
-func (g *listAgent) Due() units.Time {
+func (g *listAgent) NextFlow() units.Time {
 	if len(g.timed) == 0 {
 		return units.Never
 	}
@@ -228,26 +228,26 @@ func (g *listAgent) Due() units.Time {
 }
 
 func (g *listAgent) Fire(now units.Time, start func(Flow)) {
-	for len(g.timed) > 0 && g.Due() <= now {
+	for len(g.timed) > 0 && g.NextFlow() <= now {
 		i := g.timed[0]
 		g.timed = g.timed[1:]
 		start(g.p.flows[i])
 	}
 }
 
-func (g *listAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
-	g.activate(now, g.p.listed[f.Tag].Received, start)
+func (g *listAgent) OnArrival(now units.Time, f Flow, start func(Flow)) {
+	g.activateTrigger(now, g.p.listed[f.Tag].Received, start)
 }
 
-func (g *listAgent) Completed(now units.Time, f Flow, start func(Flow)) {
-	g.activate(now, g.p.listed[f.Tag].Sent, start)
+func (g *listAgent) OnCompletion(now units.Time, f Flow, start func(Flow)) {
+	g.activateTrigger(now, g.p.listed[f.Tag].Sent, start)
 }
 
-func (g *listAgent) activate(now units.Time, trigger int, start func(Flow)) {
+func (g *listAgent) activateTrigger(now units.Time, trigger int, start func(Flow)) {
 	if trigger == 0 {
 		return
 	}
-	for _, i := range g.p.activate(g.state, trigger) {
+	for _, i := range g.p.activateTrigger(g.state, trigger) {
 		f := g.p.flows[i]
 		f.At = now
 		start(f)

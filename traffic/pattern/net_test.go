@@ -14,18 +14,18 @@ import (
 // take, and is complete at its sender half the latency later. The latency is random, so
 // flows overtake each other.
 type net struct {
-	t       testing.TB
-	rand    *rand.Rand
-	latency units.Time
-	agents  map[int]Agent
-	events  events
-	n       int
-	started []Flow
-	arrived []Flow      // At is when
-	done    []Flow      // likewise
-	log     []event     // starts, arrivals and completions, in order
-	under   map[int]int // flows under way, by sender
-	most    map[int]int // the maximum of under
+	t        testing.TB
+	rand     *rand.Rand
+	latency  units.Time
+	agents   map[int]Agent
+	events   events
+	n        int
+	started  []Flow
+	arrived  []Flow      // At is when
+	done     []Flow      // likewise
+	log      []event     // starts, arrivals and completions, in order
+	under    map[int]int // flows under way, by sender
+	maxUnder map[int]int // the maximum of under
 }
 
 type event struct {
@@ -57,7 +57,7 @@ func (n *net) post(at units.Time, kind int, f Flow) {
 // run runs a pattern until no event is left or the given number of flows have started.
 func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 	t.Helper()
-	n := &net{t: t, rand: rand.New(rand.NewPCG(seed, 1)), latency: 10 * units.Microsecond, agents: map[int]Agent{}, under: map[int]int{}, most: map[int]int{}}
+	n := &net{t: t, rand: rand.New(rand.NewPCG(seed, 1)), latency: 10 * units.Microsecond, agents: map[int]Agent{}, under: map[int]int{}, maxUnder: map[int]int{}}
 	for _, h := range p.Hosts() {
 		if a := p.Agent(h); a != nil {
 			n.agents[h] = a
@@ -72,7 +72,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 		}
 		switch e.kind {
 		case 0:
-			if a := n.agents[f.From]; a.Due() <= e.at {
+			if a := n.agents[f.From]; a.NextFlow() <= e.at {
 				n.call(f.From, e.at, func(start func(Flow)) { a.Fire(e.at, start) })
 			}
 		case 1:
@@ -82,7 +82,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 			if a := n.agents[f.To]; a != nil {
 				// Only the fields that the data carries.
 				n.call(f.To, e.at, func(start func(Flow)) {
-					a.Arrived(e.at, Flow{Tag: f.Tag, From: f.From, To: f.To, Size: f.Size}, start)
+					a.OnArrival(e.at, Flow{Tag: f.Tag, From: f.From, To: f.To, Size: f.Size}, start)
 				})
 			}
 		case 2:
@@ -90,7 +90,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 			g.At = e.at
 			n.done = append(n.done, g)
 			n.under[f.From]--
-			n.call(f.From, e.at, func(start func(Flow)) { n.agents[f.From].Completed(e.at, f, start) })
+			n.call(f.From, e.at, func(start func(Flow)) { n.agents[f.From].OnCompletion(e.at, f, start) })
 		}
 	}
 	return n
@@ -98,7 +98,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 
 // arm posts an event for the time at which an agent is due.
 func (n *net) arm(host int, now units.Time) {
-	due := n.agents[host].Due()
+	due := n.agents[host].NextFlow()
 	if due == units.Never {
 		return
 	}
@@ -125,7 +125,7 @@ func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 		n.started = append(n.started, f)
 		n.log = append(n.log, event{at: now, flow: f})
 		n.under[host]++
-		n.most[host] = max(n.most[host], n.under[host])
+		n.maxUnder[host] = max(n.maxUnder[host], n.under[host])
 		span := n.latency/2 + units.Time(n.rand.Int64N(int64(n.latency))) + units.Time(f.Size)*80 // 100 Gb/s
 		n.post(now+span, 1, f)
 		n.post(now+span+n.latency/2, 2, f)

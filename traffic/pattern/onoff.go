@@ -55,8 +55,8 @@ func (o OnOff) Make() (Pattern, error) {
 	if o.To == nil {
 		o.To = AnyOther{}
 	}
-	o.Phases = o.Phases.or(Poisson())
-	r, err := o.To.route(o.Stream, o.Hosts)
+	o.Phases = o.Phases.orElse(PoissonLaw())
+	r, err := o.To.makeRoute(o.Stream, o.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (o OnOff) Make() (Pattern, error) {
 			}
 		}
 	}
-	return &onOff{o, basic{union(o.Hosts, r.receivers)}, r}, nil
+	return &onOff{o, basic{unionHosts(o.Hosts, r.receivers)}, r}, nil
 }
 
 func (o *onOff) Agent(host int) Agent {
@@ -75,8 +75,8 @@ func (o *onOff) Agent(host int) Agent {
 	if i < 0 {
 		return nil
 	}
-	g := &onOffAgent{p: o, host: host, rand: o.Stream.host(host), to: o.route.to(i)}
-	g.silent(o.Phases.first(o.Start, float64(o.Off), g.rand))
+	g := &onOffAgent{p: o, host: host, rand: o.Stream.hostStream(host), to: o.route.to(i)}
+	g.waitUntil(o.Phases.drawFirst(o.Start, float64(o.Off), g.rand))
 	return g
 }
 
@@ -93,12 +93,12 @@ type onOffAgent struct {
 	until units.Time // end of this burst, otherwise
 }
 
-func (g *onOffAgent) Due() units.Time { return g.due }
+func (g *onOffAgent) NextFlow() units.Time { return g.due }
 
-// silent waits until t.
-func (g *onOffAgent) silent(t units.Time) {
+// waitUntil waits until t.
+func (g *onOffAgent) waitUntil(t units.Time) {
 	g.due = t
-	if ended(t, g.p.Stop) {
+	if hasEnded(t, g.p.Stop) {
 		g.due = units.Never
 	}
 }
@@ -112,14 +112,14 @@ func (g *onOffAgent) Fire(now units.Time, start func(Flow)) {
 	g.dest = g.to(g.rand)
 	if g.left = g.p.Burst; g.left == 0 {
 		// At least long enough to start one flow.
-		g.until = max(g.p.Phases.after(now, float64(g.p.On), g.rand), now+1)
+		g.until = max(g.p.Phases.drawAfter(now, float64(g.p.On), g.rand), now+1)
 	}
-	g.one(now, start)
+	g.startOne(now, start)
 }
 
-func (g *onOffAgent) one(now units.Time, start func(Flow)) {
+func (g *onOffAgent) startOne(now units.Time, start func(Flow)) {
 	f := Flow{
-		Tag: g.n, From: g.host, To: g.dest, Size: g.p.Sizes.Draw(g.rand), At: now,
+		Tag: g.n, From: g.host, To: g.dest, Size: g.p.Sizes.DrawSize(g.rand), At: now,
 		Group: uint64(g.host)<<32 | uint64(g.burst),
 	}
 	g.n++
@@ -127,16 +127,16 @@ func (g *onOffAgent) one(now units.Time, start func(Flow)) {
 	start(f)
 }
 
-func (g *onOffAgent) Arrived(units.Time, Flow, func(Flow)) {}
+func (g *onOffAgent) OnArrival(units.Time, Flow, func(Flow)) {}
 
-func (g *onOffAgent) Completed(now units.Time, _ Flow, start func(Flow)) {
+func (g *onOffAgent) OnCompletion(now units.Time, _ Flow, start func(Flow)) {
 	more := g.left > 0
 	if g.p.Burst == 0 {
 		more = now < g.until
 	}
-	if more && !ended(now, g.p.Stop) {
-		g.one(now, start)
+	if more && !hasEnded(now, g.p.Stop) {
+		g.startOne(now, start)
 		return
 	}
-	g.silent(g.p.Phases.after(now, float64(g.p.Off), g.rand))
+	g.waitUntil(g.p.Phases.drawAfter(now, float64(g.p.Off), g.rand))
 }

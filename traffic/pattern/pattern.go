@@ -33,20 +33,20 @@ type Flow struct {
 	Group uint64
 }
 
-// Agent is the part of a pattern at one host. Each call may change Due. Flows that a call
+// Agent is the part of a pattern at one host. Each call may change NextFlow. Flows that a call
 // starts are passed to start, in order; start does not call the agent back.
 type Agent interface {
-	// Due returns when to call Fire next; units.Never means not before something arrives
+	// NextFlow returns when to call Fire next; units.Never means not before something arrives
 	// or is completed.
-	Due() units.Time
+	NextFlow() units.Time
 	// Fire starts the flows that are due at now or earlier.
 	Fire(now units.Time, start func(Flow))
-	// Arrived reports that all data of a flow to this host has arrived. From, To, Size and
+	// OnArrival reports that all data of a flow to this host has arrived. From, To, Size and
 	// Tag are set, as the data carries them; other fields are ignored.
-	Arrived(now units.Time, f Flow, start func(Flow))
-	// Completed reports that a flow started by this agent is complete at its sender:
+	OnArrival(now units.Time, f Flow, start func(Flow))
+	// OnCompletion reports that a flow started by this agent is complete at its sender:
 	// acknowledged, if the carrier has acknowledgements.
-	Completed(now units.Time, f Flow, start func(Flow))
+	OnCompletion(now units.Time, f Flow, start func(Flow))
 }
 
 // Pattern makes agents.
@@ -61,25 +61,25 @@ type Pattern interface {
 // openLoop is the part of an agent that ignores the outcome of its flows.
 type openLoop struct{}
 
-func (openLoop) Arrived(units.Time, Flow, func(Flow))   {}
-func (openLoop) Completed(units.Time, Flow, func(Flow)) {}
+func (openLoop) OnArrival(units.Time, Flow, func(Flow))    {}
+func (openLoop) OnCompletion(units.Time, Flow, func(Flow)) {}
 
 // basic is the part of a pattern that holds the participating hosts.
 type basic struct{ hosts []int }
 
 func (b basic) Hosts() []int { return b.hosts }
 
-// union returns the hosts of several lists without duplicates, ascending.
-func union(lists ...[]int) []int {
+// unionHosts returns the hosts of several lists without duplicates, ascending.
+func unionHosts(lists ...[]int) []int {
 	all := slices.Concat(lists...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
 // checkHosts rejects lists with too few hosts or with duplicates.
-func checkHosts(what string, hosts []int, least int) error {
-	if len(hosts) < least {
-		return fmt.Errorf("%s: %d hosts, at least %d are needed", what, len(hosts), least)
+func checkHosts(what string, hosts []int, minHosts int) error {
+	if len(hosts) < minHosts {
+		return fmt.Errorf("%s: %d hosts, at least %d are needed", what, len(hosts), minHosts)
 	}
 	seen := make(map[int]bool, len(hosts))
 	for _, h := range hosts {
@@ -105,5 +105,5 @@ func checkTimes(start, stop units.Time) error {
 	return nil
 }
 
-// ended reports whether no flow is born from t on.
-func ended(t, stop units.Time) bool { return t == units.Never || stop != 0 && t >= stop }
+// hasEnded reports whether no flow is born from t on.
+func hasEnded(t, stop units.Time) bool { return t == units.Never || stop != 0 && t >= stop }

@@ -11,7 +11,7 @@ import (
 
 // named returns a distribution used in papers.
 func named(name string) sizes.Dist {
-	d, err := sizes.Named(name)
+	d, err := sizes.FindNamed(name)
 	if err != nil {
 		panic(err)
 	}
@@ -46,13 +46,13 @@ func openLoops() map[string]Pattern {
 	}
 	return map[string]Pattern{
 		"poisson":         arrivals(Arrivals{}),
-		"lognormal":       arrivals(Arrivals{Gaps: law(Lognormal(2))}),
-		"weibull":         arrivals(Arrivals{Gaps: law(Weibull(0.5))}),
-		"constant, pairs": arrivals(Arrivals{Gaps: Constant(), To: Partners{}}),
+		"lognormal":       arrivals(Arrivals{Gaps: law(LognormalLaw(2))}),
+		"weibull":         arrivals(Arrivals{Gaps: law(WeibullLaw(0.5))}),
+		"constant, pairs": arrivals(Arrivals{Gaps: ConstantLaw(), To: Partners{}}),
 		"weights":         arrivals(Arrivals{To: Weights{To: []int{1, 2, 4}, Matrix: weights}}),
 		"counted":         arrivals(Arrivals{Flows: 100}),
 		"incast":          requests(Requests{Aggregators: h[:1], Fanout: 5, Total: true}),
-		"incasts":         requests(Requests{Aggregators: h, Fanout: 5, Times: Poisson()}),
+		"incasts":         requests(Requests{Aggregators: h, Fanout: 5, Times: PoissonLaw()}),
 		"roaming incast":  requests(Requests{Aggregators: h, Fanout: 5, Roaming: true, Count: 30}),
 		"incast of all":   requests(Requests{Aggregators: []int{1, 2}}),
 		"incasts in step": requests(Requests{Aggregators: h[:3], Fanout: 2}),
@@ -71,7 +71,7 @@ func TestOpenLoopsDoNotDependOnWhatBecomesOfFlows(t *testing.T) {
 			t.Errorf("%s: %d flows", name, len(one.started))
 		}
 		equal(t, name, one.started, two.started)
-		equal(t, name+" without a network", one.started, slices.Collect(Play(p, units.Never)))
+		equal(t, name+" without a network", one.started, slices.Collect(PlayFlows(p, units.Never)))
 	}
 }
 
@@ -88,10 +88,10 @@ func (a alone) Hosts() []int { return []int{a.host} }
 func TestAHostAloneIsThatAmongAll(t *testing.T) {
 	fresh := openLoops()
 	for name, p := range openLoops() {
-		all := slices.Collect(Play(p, units.Never))
+		all := slices.Collect(PlayFlows(p, units.Never))
 		for _, h := range slices.Backward(p.Hosts()) {
 			own := slices.DeleteFunc(slices.Clone(all), func(f Flow) bool { return f.From != h })
-			equal(t, name, own, slices.Collect(Play(alone{fresh[name], h}, units.Never)))
+			equal(t, name, own, slices.Collect(PlayFlows(alone{fresh[name], h}, units.Never)))
 		}
 	}
 }
@@ -99,14 +99,14 @@ func TestAHostAloneIsThatAmongAll(t *testing.T) {
 // TestPlayIsInOrder: flows are in order of time, and of hosts at one instant.
 func TestPlayIsInOrder(t *testing.T) {
 	for name, p := range openLoops() {
-		flows := slices.Collect(Play(p, 20*units.Millisecond))
+		flows := slices.Collect(PlayFlows(p, 20*units.Millisecond))
 		if !slices.IsSortedFunc(flows, func(a, b Flow) int { return int(a.At - b.At) }) {
 			t.Errorf("%s: out of order", name)
 		}
 		if n := len(flows); n > 0 && flows[n-1].At >= 20*units.Millisecond {
 			t.Errorf("%s: a flow at %v", name, flows[n-1].At)
 		}
-		for range Play(p, units.Never) {
+		for range PlayFlows(p, units.Never) {
 			break // must end the iteration
 		}
 	}
@@ -116,7 +116,7 @@ func TestPlayIsInOrder(t *testing.T) {
 // else does.
 func TestSeedAndNameMatter(t *testing.T) {
 	make := func(s Stream) []Flow {
-		return slices.Collect(Play(must(Arrivals{
+		return slices.Collect(PlayFlows(must(Arrivals{
 			Stream: s, Hosts: hosts(4), Sizes: named("websearch"), Rate: units.Gbps, Stop: units.Second,
 		}), units.Never))
 	}
@@ -131,7 +131,7 @@ func TestSeedAndNameMatter(t *testing.T) {
 // TestHosts: a pattern lists all participating hosts, and makes no agents for others.
 func TestHosts(t *testing.T) {
 	for name, p := range openLoops() {
-		for f := range Play(p, units.Never) {
+		for f := range PlayFlows(p, units.Never) {
 			if !slices.Contains(p.Hosts(), f.From) || !slices.Contains(p.Hosts(), f.To) {
 				t.Errorf("%s: %d to %d, hosts are %v", name, f.From, f.To, p.Hosts())
 				break
@@ -205,7 +205,7 @@ func TestBadPatterns(t *testing.T) {
 			t.Errorf("%+v: error %v, want %q", c.p, err, c.want)
 		}
 	}
-	for _, l := range []func(float64) (Law, error){Lognormal, Weibull} {
+	for _, l := range []func(float64) (Law, error){LognormalLaw, WeibullLaw} {
 		for _, bad := range []float64{0, -1, 11} {
 			if _, err := l(bad); err == nil {
 				t.Errorf("a law with %v", bad)

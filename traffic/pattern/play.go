@@ -7,15 +7,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Play returns the flows that a pattern starts by its clock alone before until, in order
+// PlayFlows returns the flows that a pattern starts by its clock alone before until, in order
 // of time and, at one instant, of hosts: all flows of an open loop, and those flows of a
 // closed loop that do not wait for anything. until must be finite unless the pattern ends.
-func Play(p Pattern, until units.Time) iter.Seq[Flow] {
+func PlayFlows(p Pattern, until units.Time) iter.Seq[Flow] {
 	return func(yield func(Flow) bool) {
 		var q agents
 		for i, h := range p.Hosts() {
-			if a := p.Agent(h); a != nil && a.Due() < until {
-				q = append(q, entry{a.Due(), i, a})
+			if a := p.Agent(h); a != nil && a.NextFlow() < until {
+				q = append(q, entry{a.NextFlow(), i, a})
 			}
 		}
 		heap.Init(&q)
@@ -24,7 +24,7 @@ func Play(p Pattern, until units.Time) iter.Seq[Flow] {
 		for len(q) > 0 && going {
 			e := &q[0]
 			e.agent.Fire(e.due, start)
-			if e.due = e.agent.Due(); e.due < until {
+			if e.due = e.agent.NextFlow(); e.due < until {
 				heap.Fix(&q, 0)
 			} else {
 				heap.Pop(&q)

@@ -16,13 +16,13 @@ type Stream struct {
 	Name string // of the pattern
 }
 
-// of returns the stream of one component of the pattern.
-func (s Stream) of(format string, a ...any) *rand.Rand {
+// streamOf returns the stream of one component of the pattern.
+func (s Stream) streamOf(format string, a ...any) *rand.Rand {
 	return sim.NewRand(s.Seed, "pattern "+s.Name+" "+fmt.Sprintf(format, a...))
 }
 
-// host returns the stream of a host.
-func (s Stream) host(h int) *rand.Rand { return s.of("host %d", h) }
+// hostStream returns the stream of a host.
+func (s Stream) hostStream(h int) *rand.Rand { return s.streamOf("host %d", h) }
 
 // numbered provides streams by number, such as one for each request: every host that
 // knows the number gets the same stream.
@@ -32,14 +32,14 @@ type numbered struct {
 	r          *rand.Rand
 }
 
-func (s Stream) numbered(what string) numbered {
+func (s Stream) numberedStream(what string) numbered {
 	pcg := new(rand.PCG)
 	return numbered{s.Seed, sim.HashName("pattern " + s.Name + " " + what), pcg, rand.New(pcg)}
 }
 
-// at returns the stream of a number from its beginning; the previously returned stream
+// streamAt returns the stream of a number from its beginning; the previously returned stream
 // must no longer be used.
-func (n numbered) at(number uint64) *rand.Rand {
+func (n numbered) streamAt(number uint64) *rand.Rand {
 	// SplitMix64's function: adjacent numbers have independent streams.
 	x := n.name + number*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -55,28 +55,28 @@ type Law struct {
 	fixed bool
 }
 
-// Constant always gives the mean. If several hosts have it, the first time is a
+// ConstantLaw always gives the mean. If several hosts have it, the first time is a
 // random part of the mean, so that hosts are not in step.
-func Constant() Law {
+func ConstantLaw() Law {
 	return Law{func(*rand.Rand) float64 { return 1 }, true}
 }
 
-// Poisson gives exponentially distributed times, as between the events of a Poisson
+// PoissonLaw gives exponentially distributed times, as between the events of a Poisson
 // process.
-func Poisson() Law { return Law{(*rand.Rand).ExpFloat64, false} }
+func PoissonLaw() Law { return Law{(*rand.Rand).ExpFloat64, false} }
 
-// Lognormal gives times whose logarithm has the normal distribution with standard
+// LognormalLaw gives times whose logarithm has the normal distribution with standard
 // deviation sigma, above 0 and at most 5: the larger, the burstier. Papers use 1 to 2.
-func Lognormal(sigma float64) (Law, error) {
+func LognormalLaw(sigma float64) (Law, error) {
 	if !(sigma > 0 && sigma <= 5) {
 		return Law{}, fmt.Errorf("lognormal times with sigma %v: it must be above 0 and at most 5", sigma)
 	}
 	return Law{func(r *rand.Rand) float64 { return math.Exp(sigma*r.NormFloat64() - sigma*sigma/2) }, false}, nil
 }
 
-// Weibull gives Weibull-distributed times with a shape from 0.1 to 10: below 1 is
+// WeibullLaw gives Weibull-distributed times with a shape from 0.1 to 10: below 1 is
 // burstier than Poisson, 1 is Poisson, above 1 is more regular.
-func Weibull(shape float64) (Law, error) {
+func WeibullLaw(shape float64) (Law, error) {
 	if !(shape >= 0.1 && shape <= 10) {
 		return Law{}, fmt.Errorf("Weibull times with shape %v: it must lie between 0.1 and 10", shape)
 	}
@@ -84,29 +84,29 @@ func Weibull(shape float64) (Law, error) {
 	return Law{func(r *rand.Rand) float64 { return scale * math.Pow(r.ExpFloat64(), 1/shape) }, false}, nil
 }
 
-// or returns l, or the other law if l is zero.
-func (l Law) or(other Law) Law {
+// orElse returns l, or the other law if l is zero.
+func (l Law) orElse(other Law) Law {
 	if l.draw == nil {
 		return other
 	}
 	return l
 }
 
-// after returns t plus a time drawn from this law, with a mean in picoseconds.
-func (l Law) after(t units.Time, mean float64, r *rand.Rand) units.Time {
-	return later(t, mean*l.draw(r))
+// drawAfter returns t plus a time drawn from this law, with a mean in picoseconds.
+func (l Law) drawAfter(t units.Time, mean float64, r *rand.Rand) units.Time {
+	return addSpan(t, mean*l.draw(r))
 }
 
-// first returns when the first of several events comes after t.
-func (l Law) first(t units.Time, mean float64, r *rand.Rand) units.Time {
+// drawFirst returns when the first of several events comes after t.
+func (l Law) drawFirst(t units.Time, mean float64, r *rand.Rand) units.Time {
 	if l.fixed {
-		return later(t, mean*r.Float64())
+		return addSpan(t, mean*r.Float64())
 	}
-	return l.after(t, mean, r)
+	return l.drawAfter(t, mean, r)
 }
 
-// later returns t plus a span in picoseconds, or Never if that is beyond all times.
-func later(t units.Time, span float64) units.Time {
+// addSpan returns t plus a span in picoseconds, or Never if that is beyond all times.
+func addSpan(t units.Time, span float64) units.Time {
 	if t == units.Never || span >= float64(units.Never-t) {
 		return units.Never
 	}

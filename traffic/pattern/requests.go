@@ -73,12 +73,12 @@ func (q Requests) Make() (Pattern, error) {
 	if err := checkHosts("workers", q.Workers, 1); err != nil {
 		return nil, err
 	}
-	p := &requests{q, basic{union(q.Aggregators, q.Workers)}, map[int]int{}}
+	p := &requests{q, basic{unionHosts(q.Aggregators, q.Workers)}, map[int]int{}}
 	for i, h := range q.Workers {
 		p.worker[h] = i
 	}
 	for _, a := range q.Aggregators {
-		if n := p.eligible(a); n == 0 {
+		if n := p.eligibleWorkers(a); n == 0 {
 			return nil, fmt.Errorf("aggregator %d has no worker but itself", a)
 		} else if q.Fanout > n {
 			return nil, fmt.Errorf("a request to %d workers: aggregator %d has only %d", q.Fanout, a, n)
@@ -99,13 +99,13 @@ func (q Requests) Make() (Pattern, error) {
 	if err := checkTimes(q.Start, q.Stop); err != nil {
 		return nil, err
 	}
-	p.Times = q.Times.or(Constant())
+	p.Times = q.Times.orElse(ConstantLaw())
 	p.Outstanding = max(q.Outstanding, 1)
 	return p, nil
 }
 
-// eligible returns how many workers may work for an aggregator.
-func (q *requests) eligible(aggregator int) int {
+// eligibleWorkers returns how many workers may work for an aggregator.
+func (q *requests) eligibleWorkers(aggregator int) int {
 	n := len(q.Workers)
 	if _, ok := q.worker[aggregator]; ok {
 		n--
@@ -113,22 +113,22 @@ func (q *requests) eligible(aggregator int) int {
 	return n
 }
 
-// group returns a request's group; aggregators count their own requests, or all if they roam.
-func group(aggregator int, number uint32) uint64 {
+// groupOf returns a request's group; aggregators count their own requests, or all if they roam.
+func groupOf(aggregator int, number uint32) uint64 {
 	return uint64(aggregator)<<32 | uint64(number&^answer) + 1
 }
 
 func (q *requests) Agent(host int) Agent {
 	g := &requestAgent{host: host}
 	if i := slices.Index(q.Aggregators, host); i >= 0 && q.Request != nil {
-		a := &aggregator{p: q, host: host, rand: q.Stream.host(host), draws: newDraws(q)}
+		a := &aggregator{p: q, host: host, rand: q.Stream.hostStream(host), draws: newDraws(q)}
 		if q.Every > 0 {
-			a.requests = q.schedule(host)
-			a.seek()
+			a.requests = q.scheduleOf(host)
+			a.seekOwn()
 		} else {
 			a.open = map[uint32]int{}
 			for range q.Outstanding {
-				a.think(q.Times.first(q.Start, float64(q.Think), a.rand))
+				a.thinkUntil(q.Times.drawFirst(q.Start, float64(q.Think), a.rand))
 			}
 		}
 		g.aggregator = a
@@ -136,8 +136,8 @@ func (q *requests) Agent(host int) Agent {
 	if i, ok := q.worker[host]; ok && !slices.Equal(q.Aggregators, []int{host}) {
 		w := &worker{p: q, host: host, place: i, draws: newDraws(q)}
 		if q.Request == nil {
-			w.requests = q.schedule(-1)
-			w.seek()
+			w.requests = q.scheduleOf(-1)
+			w.seekOwn()
 		}
 		g.worker = w
 	}
@@ -154,35 +154,35 @@ type requestAgent struct {
 	worker     *worker
 }
 
-func (g *requestAgent) Due() units.Time {
+func (g *requestAgent) NextFlow() units.Time {
 	due := units.Never
 	if g.aggregator != nil {
-		due = g.aggregator.due()
+		due = g.aggregator.nextRequest()
 	}
 	if g.worker != nil {
-		due = min(due, g.worker.due())
+		due = min(due, g.worker.nextAnswer())
 	}
 	return due
 }
 
 func (g *requestAgent) Fire(now units.Time, start func(Flow)) {
 	if g.aggregator != nil {
-		g.aggregator.fire(now, start)
+		g.aggregator.startRequest(now, start)
 	}
 	if g.worker != nil {
-		g.worker.fire(now, start)
+		g.worker.startAnswer(now, start)
 	}
 }
 
-func (g *requestAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
+func (g *requestAgent) OnArrival(now units.Time, f Flow, start func(Flow)) {
 	if f.Tag&answer == 0 {
-		start(g.worker.respond(now, f.From, f.Tag))
+		start(g.worker.answerRequest(now, f.From, f.Tag))
 	} else if g.aggregator != nil {
-		g.aggregator.answered(now, f.Tag)
+		g.aggregator.countAnswer(now, f.Tag)
 	}
 }
 
-func (g *requestAgent) Completed(units.Time, Flow, func(Flow)) {}
+func (g *requestAgent) OnCompletion(units.Time, Flow, func(Flow)) {}
 
 // aggregator sends requests.
 type aggregator struct {
@@ -198,9 +198,9 @@ type aggregator struct {
 	n     uint32
 }
 
-func (a *aggregator) due() units.Time {
+func (a *aggregator) nextRequest() units.Time {
 	if a.p.Every > 0 {
-		return a.requests.next().at
+		return a.requests.nextRequest().at
 	}
 	if len(a.times) == 0 {
 		return units.Never
@@ -208,25 +208,25 @@ func (a *aggregator) due() units.Time {
 	return slices.Min(a.times)
 }
 
-// seek advances to a request of this host.
-func (a *aggregator) seek() {
-	for a.requests.next().at != units.Never && a.requests.next().aggregator != a.host {
-		a.requests.advance()
+// seekOwn advances to a request of this host.
+func (a *aggregator) seekOwn() {
+	for a.requests.nextRequest().at != units.Never && a.requests.nextRequest().aggregator != a.host {
+		a.requests.advanceRequest()
 	}
 }
 
-func (a *aggregator) think(until units.Time) {
+func (a *aggregator) thinkUntil(until units.Time) {
 	enough := a.p.Count > 0 && int(a.n)+len(a.times) >= a.p.Count
-	if !enough && !ended(until, a.p.Stop) {
+	if !enough && !hasEnded(until, a.p.Stop) {
 		a.times = append(a.times, until)
 	}
 }
 
-func (a *aggregator) fire(now units.Time, start func(Flow)) {
+func (a *aggregator) startRequest(now units.Time, start func(Flow)) {
 	if a.p.Every > 0 {
-		for r := a.requests.next(); r.at <= now; r = a.requests.next() {
-			a.requests.advance()
-			a.seek()
+		for r := a.requests.nextRequest(); r.at <= now; r = a.requests.nextRequest() {
+			a.requests.advanceRequest()
+			a.seekOwn()
 			a.requestWorkers(r.at, r.number, start)
 		}
 		return
@@ -246,18 +246,18 @@ func (a *aggregator) fire(now units.Time, start func(Flow)) {
 
 // requestWorkers sends a request to its workers and returns their number.
 func (a *aggregator) requestWorkers(at units.Time, number uint32, start func(Flow)) int {
-	workers, _ := a.draw(a.host, number)
+	workers, _ := a.drawWorkers(a.host, number)
 	for _, w := range workers {
 		start(Flow{
-			Tag: number, From: a.host, To: a.p.Workers[w], Size: a.p.Request.Draw(a.rand), At: at,
-			Group: group(a.host, number),
+			Tag: number, From: a.host, To: a.p.Workers[w], Size: a.p.Request.DrawSize(a.rand), At: at,
+			Group: groupOf(a.host, number),
 		})
 	}
 	return len(workers)
 }
 
-// answered counts an answer; the last one of a closed loop begins the thinking.
-func (a *aggregator) answered(now units.Time, tag uint32) {
+// countAnswer counts an answer; the last one of a closed loop begins the thinking.
+func (a *aggregator) countAnswer(now units.Time, tag uint32) {
 	number := tag &^ answer
 	left, ok := a.open[number]
 	switch {
@@ -266,7 +266,7 @@ func (a *aggregator) answered(now units.Time, tag uint32) {
 		a.open[number] = left - 1
 	default:
 		delete(a.open, number)
-		a.think(a.p.Times.after(now, float64(a.p.Think), a.rand))
+		a.thinkUntil(a.p.Times.drawAfter(now, float64(a.p.Think), a.rand))
 	}
 }
 
@@ -279,17 +279,17 @@ type worker struct {
 	size     units.Bytes
 }
 
-func (w *worker) due() units.Time {
+func (w *worker) nextAnswer() units.Time {
 	if w.p.Request != nil {
 		return units.Never
 	}
-	return w.requests.next().at
+	return w.requests.nextRequest().at
 }
 
-// seek advances to a request to this worker and records the size of its answer.
-func (w *worker) seek() {
-	for ; w.requests.next().at != units.Never; w.requests.advance() {
-		r := w.requests.next()
+// seekOwn advances to a request to this worker and records the size of its answer.
+func (w *worker) seekOwn() {
+	for ; w.requests.nextRequest().at != units.Never; w.requests.advanceRequest() {
+		r := w.requests.nextRequest()
 		if r.aggregator == w.host {
 			continue
 		}
@@ -301,19 +301,19 @@ func (w *worker) seek() {
 
 // answerSize returns the size of this worker's answer, 0 if it is not asked.
 func (w *worker) answerSize(aggregator int, number uint32) units.Bytes {
-	workers, r := w.draw(aggregator, number)
+	workers, r := w.drawWorkers(aggregator, number)
 	i := slices.Index(workers, w.place)
 	if i < 0 {
 		return 0
 	}
 	if !w.p.Total {
 		for range i {
-			w.p.Response.Draw(r)
+			w.p.Response.DrawSize(r)
 		}
-		return w.p.Response.Draw(r)
+		return w.p.Response.DrawSize(r)
 	}
 	n := units.Bytes(len(workers))
-	total := w.p.Response.Draw(r)
+	total := w.p.Response.DrawSize(r)
 	size := total / n
 	if units.Bytes(i) < total%n {
 		size++
@@ -323,20 +323,20 @@ func (w *worker) answerSize(aggregator int, number uint32) units.Bytes {
 
 func (w *worker) sendAnswer(at units.Time, aggregator int, number uint32, size units.Bytes) Flow {
 	return Flow{
-		Tag: number | answer, From: w.host, To: aggregator, Size: size, At: at, Group: group(aggregator, number),
+		Tag: number | answer, From: w.host, To: aggregator, Size: size, At: at, Group: groupOf(aggregator, number),
 	}
 }
 
-// respond answers a request that has arrived.
-func (w *worker) respond(now units.Time, aggregator int, number uint32) Flow {
+// answerRequest answers a request that has arrived.
+func (w *worker) answerRequest(now units.Time, aggregator int, number uint32) Flow {
 	return w.sendAnswer(now, aggregator, number, w.answerSize(aggregator, number))
 }
 
-func (w *worker) fire(now units.Time, start func(Flow)) {
-	for w.due() <= now {
-		r, size := w.requests.next(), w.size
-		w.requests.advance()
-		w.seek()
+func (w *worker) startAnswer(now units.Time, start func(Flow)) {
+	for w.nextAnswer() <= now {
+		r, size := w.requests.nextRequest(), w.size
+		w.requests.advanceRequest()
+		w.seekOwn()
 		start(w.sendAnswer(r.at, r.aggregator, r.number, size))
 	}
 }

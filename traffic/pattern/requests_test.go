@@ -74,7 +74,7 @@ func TestWorkersAreDrawnEvenly(t *testing.T) {
 	one := map[int]int{}
 	pairs := map[[2]int]int{}
 	byGroup := map[uint64][]int{}
-	for f := range Play(must(q), units.Never) {
+	for f := range PlayFlows(must(q), units.Never) {
 		if f.To != 100 {
 			continue
 		}
@@ -113,23 +113,23 @@ func TestAskedByMessageOrByTheClock(t *testing.T) {
 			Fanout:      rapid.IntRange(0, len(h)-1).Draw(rt, "fanout"),
 			Response:    named("websearch"), Total: rapid.Bool().Draw(rt, "total"),
 			Every: units.Millisecond, Roaming: rapid.Bool().Draw(rt, "roaming"), Count: 20,
-			Times: rapid.SampledFrom([]Law{Constant(), Poisson()}).Draw(rt, "law"),
+			Times: rapid.SampledFrom([]Law{ConstantLaw(), PoissonLaw()}).Draw(rt, "law"),
 		}
 		clock := run(t, must(q), 1, 1e6)
 		q.Request = sizes.Fixed(64)
 		asked := run(t, must(q), 2, 1e6)
 		var asks int
 		var answers []Flow
-		born := map[uint64]units.Time{}
+		created := map[uint64]units.Time{}
 		for _, f := range asked.started {
 			if f.Tag&answer == 0 {
 				asks++
-				born[f.Group] = f.At
+				created[f.Group] = f.At
 				if f.Size != 64 {
 					rt.Fatalf("a request of %v", f.Size)
 				}
 			} else {
-				f.At = born[f.Group]
+				f.At = created[f.Group]
 				answers = append(answers, f)
 			}
 		}
@@ -145,7 +145,7 @@ func TestAnswersHaveSizesOfTheirOwn(t *testing.T) {
 	h := hosts(10)
 	q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Response: named("websearch"), Every: 1, Count: 10}
 	all := map[units.Bytes]bool{}
-	for f := range Play(must(q), units.Never) {
+	for f := range PlayFlows(must(q), units.Never) {
 		all[f.Size] = true
 	}
 	if len(all) < 88 { // two of 90 may be equal by chance, three pairs hardly
@@ -162,7 +162,7 @@ func TestStripes(t *testing.T) {
 		q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Fanout: n, Response: sizes.Fixed(total), Total: true, Every: 1, Count: 1}
 		var sum units.Bytes
 		var all []units.Bytes
-		for f := range Play(must(q), units.Never) {
+		for f := range PlayFlows(must(q), units.Never) {
 			sum += f.Size
 			all = append(all, f.Size)
 		}
@@ -218,21 +218,21 @@ func TestOutstanding(t *testing.T) {
 	h := hosts(4)
 	q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Request: sizes.Fixed(100), Response: sizes.Fixed(100), Outstanding: 5, Count: 23}
 	n := run(t, must(q), 1, 1e6)
-	open, most, all := map[uint64]int{}, 0, map[uint64]bool{}
+	open, maxOpen, all := map[uint64]int{}, 0, map[uint64]bool{}
 	for _, e := range n.log {
 		switch f := e.flow; {
 		case e.kind == 0 && f.Tag&answer == 0:
 			open[f.Group]++
 			all[f.Group] = true
-			most = max(most, len(open))
+			maxOpen = max(maxOpen, len(open))
 		case e.kind == 1 && f.Tag&answer != 0:
 			if open[f.Group]--; open[f.Group] == 0 {
 				delete(open, f.Group)
 			}
 		}
 	}
-	if most != 5 || len(all) != 23 || len(open) != 0 {
-		t.Errorf("%d requests under way, %d in all, %d not answered", most, len(all), len(open))
+	if maxOpen != 5 || len(all) != 23 || len(open) != 0 {
+		t.Errorf("%d requests under way, %d in all, %d not answered", maxOpen, len(all), len(open))
 	}
 }
 
@@ -240,7 +240,7 @@ func TestOutstanding(t *testing.T) {
 func TestRPC(t *testing.T) {
 	h := hosts(10)
 	q := Requests{Stream: stream, Aggregators: h[:4], Workers: h[4:], Fanout: 1, Request: named("google-rpc"), Response: named("google-rpc"),
-		Every: 10 * units.Microsecond, Times: Poisson(), Stop: 20 * units.Millisecond}
+		Every: 10 * units.Microsecond, Times: PoissonLaw(), Stop: 20 * units.Millisecond}
 	n := run(t, must(q), 1, 1e6)
 	calls, servers := 0, map[int]int{}
 	for _, f := range n.started {
@@ -265,7 +265,7 @@ func TestRoaming(t *testing.T) {
 	h := hosts(10)
 	q := Requests{Stream: stream, Aggregators: h, Workers: h, Fanout: 2, Response: sizes.Fixed(10), Every: units.Microsecond, Roaming: true, Count: 20_000}
 	n, to := map[units.Time]int{}, map[int]int{}
-	for f := range Play(must(q), units.Never) {
+	for f := range PlayFlows(must(q), units.Never) {
 		n[f.At]++
 		to[f.To]++
 	}
@@ -283,21 +283,21 @@ func TestRoaming(t *testing.T) {
 // and for one that is asked.
 func BenchmarkRequests(b *testing.B) {
 	h := hosts(320)
-	q := Requests{Stream: stream, Aggregators: h, Workers: h, Fanout: 60, Response: sizes.Fixed(500 * units.KB), Every: units.Millisecond, Times: Poisson()}
+	q := Requests{Stream: stream, Aggregators: h, Workers: h, Fanout: 60, Response: sizes.Fixed(500 * units.KB), Every: units.Millisecond, Times: PoissonLaw()}
 	b.Run("roaming", func(b *testing.B) {
 		q := q
 		q.Roaming = true
 		g := must(q).Agent(h[5])
 		b.ReportAllocs()
 		for b.Loop() {
-			g.Fire(g.Due(), func(Flow) {})
+			g.Fire(g.NextFlow(), func(Flow) {})
 		}
 	})
 	b.Run("each", func(b *testing.B) {
 		g := must(q).Agent(h[5])
 		b.ReportAllocs()
 		for b.Loop() {
-			g.Fire(g.Due(), func(Flow) {})
+			g.Fire(g.NextFlow(), func(Flow) {})
 		}
 	})
 	b.Run("asked", func(b *testing.B) {
@@ -307,7 +307,7 @@ func BenchmarkRequests(b *testing.B) {
 		g := p.Agent(h[5])
 		// A request to this worker.
 		var ask Flow
-		for f := range Play(alone{p, h[0]}, units.Never) {
+		for f := range PlayFlows(alone{p, h[0]}, units.Never) {
 			if f.To == h[5] {
 				ask = f
 				break
@@ -315,7 +315,7 @@ func BenchmarkRequests(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			g.Arrived(0, ask, func(Flow) {})
+			g.OnArrival(0, ask, func(Flow) {})
 		}
 	})
 }

@@ -28,25 +28,25 @@ type process struct {
 	rand  *rand.Rand
 }
 
-// schedule returns the requests from the start: those of one aggregator, or of all if
+// scheduleOf returns the requests from the start: those of one aggregator, or of all if
 // it is negative. If requests roam it always returns those of all.
-func (q *requests) schedule(aggregator int) schedule {
+func (q *requests) scheduleOf(aggregator int) schedule {
 	s := schedule{p: q}
 	for i, a := range q.Aggregators {
 		p := process{request{aggregator: a}, i, nil}
 		switch {
 		case q.Roaming:
-			p.rand = q.of("requests")
+			p.rand = q.streamOf("requests")
 		case aggregator >= 0 && a != aggregator:
 			continue
 		default:
-			p.rand = q.of("requests of host %d", a)
+			p.rand = q.streamOf("requests of host %d", a)
 		}
 		t := q.Start
 		if !q.Times.fixed {
-			t = q.Times.after(t, float64(q.Every), p.rand)
+			t = q.Times.drawAfter(t, float64(q.Every), p.rand)
 		}
-		s.set(&p, t)
+		s.setNext(&p, t)
 		s.processes = append(s.processes, p)
 		if q.Roaming {
 			break
@@ -56,10 +56,10 @@ func (q *requests) schedule(aggregator int) schedule {
 	return s
 }
 
-// set sets the time of a process's next request to t.
-func (s *schedule) set(p *process, t units.Time) {
+// setNext sets the time of a process's next request to t.
+func (s *schedule) setNext(p *process, t units.Time) {
 	p.at = t
-	if ended(t, s.p.Stop) || s.p.Count > 0 && p.number == uint32(s.p.Count) {
+	if hasEnded(t, s.p.Stop) || s.p.Count > 0 && p.number == uint32(s.p.Count) {
 		p.at = units.Never
 		return
 	}
@@ -68,14 +68,14 @@ func (s *schedule) set(p *process, t units.Time) {
 	}
 }
 
-// next returns the next request.
-func (s *schedule) next() request { return s.processes[0].request }
+// nextRequest returns the next request.
+func (s *schedule) nextRequest() request { return s.processes[0].request }
 
-// advance moves on to the following request.
-func (s *schedule) advance() {
+// advanceRequest moves on to the following request.
+func (s *schedule) advanceRequest() {
 	p := &s.processes[0]
 	p.number++
-	s.set(p, s.p.Times.after(p.at, float64(s.p.Every), p.rand))
+	s.setNext(p, s.p.Times.drawAfter(p.at, float64(s.p.Every), p.rand))
 	if len(s.processes) > 1 {
 		heap.Fix(s, 0)
 	}
@@ -99,13 +99,13 @@ type draws struct {
 }
 
 func newDraws(q *requests) draws {
-	return draws{p: q, streams: q.numbered("request"), seen: make([]uint64, (len(q.Workers)+63)/64)}
+	return draws{p: q, streams: q.numberedStream("request"), seen: make([]uint64, (len(q.Workers)+63)/64)}
 }
 
-// draw returns the places of a request's workers, and the stream from which the sizes of
+// drawWorkers returns the places of a request's workers, and the stream from which the sizes of
 // their answers are drawn next. Both are valid until the next draw.
-func (d *draws) draw(aggregator int, number uint32) ([]int, *rand.Rand) {
-	r := d.streams.at(uint64(aggregator)<<32 | uint64(number))
+func (d *draws) drawWorkers(aggregator int, number uint32) ([]int, *rand.Rand) {
+	r := d.streams.streamAt(uint64(aggregator)<<32 | uint64(number))
 	m := len(d.p.Workers)
 	self, works := d.p.worker[aggregator]
 	if works {

@@ -24,7 +24,7 @@ type Permutation struct {
 
 // Make checks p and returns its pattern.
 func (p Permutation) Make() (Pattern, error) {
-	r, err := p.Partners.route(p.Stream, p.Hosts)
+	r, err := p.Partners.makeRoute(p.Stream, p.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (p Permutation) Make() (Pattern, error) {
 		return nil, err
 	}
 	return &windowed{
-		basic: basic{union(p.Hosts)}, stream: p.Stream, order: p.Hosts, sizes: p.Sizes, start: p.Start, stop: p.Stop,
+		basic: basic{unionHosts(p.Hosts)}, stream: p.Stream, order: p.Hosts, sizes: p.Sizes, start: p.Start, stop: p.Stop,
 		window: 1, flows: p.Flows, peers: 1,
 		to: func(i, _ int) int { return r.to(i)(nil) },
 	}, nil
@@ -77,7 +77,7 @@ func (a AllToAll) Make() (Pattern, error) {
 		window = n - 1
 	}
 	return &windowed{
-		basic: basic{union(a.Hosts)}, stream: a.Stream, order: a.Hosts, sizes: a.Sizes, start: a.Start,
+		basic: basic{unionHosts(a.Hosts)}, stream: a.Stream, order: a.Hosts, sizes: a.Sizes, start: a.Start,
 		window: window, flows: n - 1, peers: n - 1,
 		to: func(i, k int) int { return a.Hosts[(i+1+k)%n] },
 	}, nil
@@ -101,7 +101,7 @@ func (w *windowed) Agent(host int) Agent {
 	if i < 0 {
 		return nil
 	}
-	return &windowAgent{p: w, host: host, i: i, rand: w.stream.host(host), due: w.start}
+	return &windowAgent{p: w, host: host, i: i, rand: w.stream.hostStream(host), due: w.start}
 }
 
 type windowAgent struct {
@@ -112,7 +112,7 @@ type windowAgent struct {
 	n       int
 }
 
-func (g *windowAgent) Due() units.Time { return g.due }
+func (g *windowAgent) NextFlow() units.Time { return g.due }
 
 func (g *windowAgent) Fire(now units.Time, start func(Flow)) {
 	if now < g.due {
@@ -120,20 +120,20 @@ func (g *windowAgent) Fire(now units.Time, start func(Flow)) {
 	}
 	g.due = units.Never
 	for range g.p.window {
-		g.one(now, start)
+		g.startOne(now, start)
 	}
 }
 
-func (g *windowAgent) Arrived(units.Time, Flow, func(Flow)) {}
+func (g *windowAgent) OnArrival(units.Time, Flow, func(Flow)) {}
 
-func (g *windowAgent) Completed(now units.Time, _ Flow, start func(Flow)) { g.one(now, start) }
+func (g *windowAgent) OnCompletion(now units.Time, _ Flow, start func(Flow)) { g.startOne(now, start) }
 
-// one starts the next flow, if there is another.
-func (g *windowAgent) one(now units.Time, start func(Flow)) {
-	if g.p.flows > 0 && g.n == g.p.flows || ended(now, g.p.stop) {
+// startOne starts the next flow, if there is another.
+func (g *windowAgent) startOne(now units.Time, start func(Flow)) {
+	if g.p.flows > 0 && g.n == g.p.flows || hasEnded(now, g.p.stop) {
 		return
 	}
-	f := Flow{Tag: uint32(g.n), From: g.host, To: g.p.to(g.i, g.n), Size: g.p.sizes.Draw(g.rand), At: now, Group: 1}
+	f := Flow{Tag: uint32(g.n), From: g.host, To: g.p.to(g.i, g.n), Size: g.p.sizes.DrawSize(g.rand), At: now, Group: 1}
 	g.n++
 	start(f)
 }

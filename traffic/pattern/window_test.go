@@ -31,9 +31,9 @@ func TestPermutationIsBackToBack(t *testing.T) {
 	if len(n.started) != 9*5 || len(to) != 9 {
 		t.Errorf("%d flows of %d hosts", len(n.started), len(to))
 	}
-	for host, most := range n.most {
-		if most != 1 {
-			t.Errorf("host %d has %d flows under way", host, most)
+	for host, maxFlows := range n.maxUnder {
+		if maxFlows != 1 {
+			t.Errorf("host %d has %d flows under way", host, maxFlows)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestAllToAllHasEveryPairOnce(t *testing.T) {
 		if window == 0 {
 			want = len(h) - 1
 		}
-		for host, most := range n.most {
-			if most != want {
-				rt.Fatalf("host %d has %d flows under way, want %d", host, most, want)
+		for host, maxFlows := range n.maxUnder {
+			if maxFlows != want {
+				rt.Fatalf("host %d has %d flows under way, want %d", host, maxFlows, want)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func TestAllToAllHasEveryPairOnce(t *testing.T) {
 // TestAllToAllSpreads: the first flows of all hosts go to different hosts.
 func TestAllToAllSpreads(t *testing.T) {
 	first := map[int]bool{}
-	for f := range Play(must(AllToAll{Hosts: hosts(7), Sizes: sizes.Fixed(1), Window: 1}), 1) {
+	for f := range PlayFlows(must(AllToAll{Hosts: hosts(7), Sizes: sizes.Fixed(1), Window: 1}), 1) {
 		first[f.To] = true
 	}
 	if len(first) != 7 {
@@ -136,7 +136,7 @@ func TestOnOffByCount(t *testing.T) {
 // not in step.
 func TestOnOffByTime(t *testing.T) {
 	n := run(t, must(OnOff{Stream: stream, Hosts: hosts(3), Sizes: sizes.Fixed(1000), On: 200 * units.Microsecond, Off: units.Millisecond,
-		Phases: Constant(), Stop: 100 * units.Millisecond}), 1, 1e6)
+		Phases: ConstantLaw(), Stop: 100 * units.Millisecond}), 1, 1e6)
 	first := map[uint64]units.Time{}
 	last := map[uint64]units.Time{}
 	for _, f := range n.started {

@@ -39,11 +39,11 @@ type CDF struct {
 func NewCDF(points []Point) (*CDF, error) {
 	b := cdfBuilder{}
 	for i, p := range points {
-		if err := b.add(p); err != nil {
+		if err := b.addPoint(p); err != nil {
 			return nil, fmt.Errorf("point %d: %w", i+1, err)
 		}
 	}
-	return b.done()
+	return b.makeCDF()
 }
 
 // ReadCDF reads a distribution in the format of HPCC's traffic generator: a line for each
@@ -62,7 +62,7 @@ func ReadCDF(r io.Reader) (*CDF, error) {
 		}
 		p, err := parsePoint(fields)
 		if err == nil {
-			err = b.add(p)
+			err = b.addPoint(p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -71,7 +71,7 @@ func ReadCDF(r io.Reader) (*CDF, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("line %d: %w", n+1, err)
 	}
-	c, err := b.done()
+	c, err := b.makeCDF()
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %w", max(n, 1), err)
 	}
@@ -96,7 +96,7 @@ func parsePoint(fields []string) (Point, error) {
 // cdfBuilder checks points as they come.
 type cdfBuilder struct{ points []Point }
 
-func (b *cdfBuilder) add(p Point) error {
+func (b *cdfBuilder) addPoint(p Point) error {
 	if p.Size < 0 {
 		return fmt.Errorf("a size of %d bytes: it must not be negative", int64(p.Size))
 	}
@@ -125,7 +125,7 @@ func (b *cdfBuilder) add(p Point) error {
 	return nil
 }
 
-func (b *cdfBuilder) done() (*CDF, error) {
+func (b *cdfBuilder) makeCDF() (*CDF, error) {
 	if len(b.points) < 2 {
 		return nil, fmt.Errorf("%d points of a distribution: at least two are needed", len(b.points))
 	}
@@ -155,14 +155,14 @@ func (c *CDF) Quantile(share float64) units.Bytes {
 	if share > low {
 		x += (c.size[i] - x) * min((share-low)/(high-low), 1)
 	}
-	return whole(math.Floor(x + 0.5))
+	return wholeBytes(math.Floor(x + 0.5))
 }
 
-// Draw returns a size: the quantile of a uniformly drawn share.
-func (c *CDF) Draw(r *rand.Rand) units.Bytes { return c.Quantile(r.Float64()) }
+// DrawSize returns a size: the quantile of a uniformly drawn share.
+func (c *CDF) DrawSize(r *rand.Rand) units.Bytes { return c.Quantile(r.Float64()) }
 
-// Mean returns the mean of Draw.
-func (c *CDF) Mean() float64 {
+// MeanSize returns the mean of DrawSize.
+func (c *CDF) MeanSize() float64 {
 	mean := 0.0
 	for i := 1; i < len(c.size); i++ {
 		share := c.upTo[i] - c.upTo[i-1]

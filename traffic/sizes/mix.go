@@ -57,21 +57,21 @@ func NewMix(parts []Part, rest Dist) (*Mix, error) {
 	return m, nil
 }
 
-// Draw chooses a part and draws from it.
-func (m *Mix) Draw(r *rand.Rand) units.Bytes {
+// DrawSize chooses a part and draws from it.
+func (m *Mix) DrawSize(r *rand.Rand) units.Bytes {
 	u := r.Float64()
 	i := 0
 	for u >= m.upTo[i] {
 		i++
 	}
-	return m.parts[i].Dist.Draw(r)
+	return m.parts[i].Dist.DrawSize(r)
 }
 
-// Mean returns the mean of the parts' means, weighted by their shares.
-func (m *Mix) Mean() float64 {
+// MeanSize returns the mean of the parts' means, weighted by their shares.
+func (m *Mix) MeanSize() float64 {
 	mean := 0.0
 	for _, p := range m.parts {
-		mean += float64(p.Share) * p.Dist.Mean()
+		mean += float64(p.Share) * p.Dist.MeanSize()
 	}
 	return mean
 }

@@ -89,7 +89,7 @@ func googleRPC() []Point {
 		for i := 1; i < k.steps; i++ {
 			t := float64(i) / float64(k.steps)
 			points = append(points, Point{
-				whole(math.Round(1 / (1/float64(from.Size)*(1-t) + 1/float64(k.Size)*t))),
+				wholeBytes(math.Round(1 / (1/float64(from.Size)*(1-t) + 1/float64(k.Size)*t))),
 				from.Percent*(1-t) + k.Percent*t,
 			})
 		}
@@ -111,8 +111,8 @@ var cdfs = sync.OnceValue(func() map[string]*CDF {
 	return made
 })
 
-// Named returns a distribution of All by its name.
-func Named(name string) (*CDF, error) {
+// FindNamed returns a distribution of All by its name.
+func FindNamed(name string) (*CDF, error) {
 	if c := cdfs()[name]; c != nil {
 		return c, nil
 	}

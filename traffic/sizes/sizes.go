@@ -1,7 +1,7 @@
 // Package sizes draws flow sizes from distributions as used in papers.
 //
 // All sizes are whole bytes and at least 1. All randomness comes from the stream
-// passed to Draw, and a distribution has no state: any number of hosts may share it.
+// passed to DrawSize, and a distribution has no state: any number of hosts may share it.
 package sizes
 
 import (
@@ -14,21 +14,21 @@ import (
 
 // Dist is a distribution of sizes.
 type Dist interface {
-	// Draw returns a size, at least 1 B.
-	Draw(r *rand.Rand) units.Bytes
-	// Mean returns the expected value of Draw, in bytes: computed, not measured, and
+	// DrawSize returns a size, at least 1 B.
+	DrawSize(r *rand.Rand) units.Bytes
+	// MeanSize returns the expected value of DrawSize, in bytes: computed, not measured, and
 	// with rounding and the minimum of 1 B taken into account.
-	Mean() float64
+	MeanSize() float64
 }
 
 // Fixed is one size; less than 1 B counts as 1 B.
 type Fixed units.Bytes
 
-// Draw returns the size and draws nothing.
-func (f Fixed) Draw(*rand.Rand) units.Bytes { return max(units.Bytes(f), 1) }
+// DrawSize returns the size and draws nothing.
+func (f Fixed) DrawSize(*rand.Rand) units.Bytes { return max(units.Bytes(f), 1) }
 
-// Mean returns the size.
-func (f Fixed) Mean() float64 { return float64(max(f, 1)) }
+// MeanSize returns the size.
+func (f Fixed) MeanSize() float64 { return float64(max(f, 1)) }
 
 // Uniform is the uniform distribution over all whole numbers of bytes from min to max,
 // both included.
@@ -36,16 +36,16 @@ type Uniform struct{ min, max units.Bytes }
 
 // NewUniform checks that 1 B ≤ lowest ≤ highest.
 func NewUniform(lowest, highest units.Bytes) (Uniform, error) {
-	return Uniform{lowest, highest}, bounds("uniform sizes", lowest, highest)
+	return Uniform{lowest, highest}, checkBounds("uniform sizes", lowest, highest)
 }
 
-// Draw gives a size.
-func (u Uniform) Draw(r *rand.Rand) units.Bytes {
+// DrawSize gives a size.
+func (u Uniform) DrawSize(r *rand.Rand) units.Bytes {
 	return u.min + units.Bytes(r.Int64N(int64(u.max-u.min)+1))
 }
 
-// Mean returns the midpoint of the bounds.
-func (u Uniform) Mean() float64 { return (float64(u.min) + float64(u.max)) / 2 }
+// MeanSize returns the midpoint of the bounds.
+func (u Uniform) MeanSize() float64 { return (float64(u.min) + float64(u.max)) / 2 }
 
 // Exponential is the exponential distribution in whole bytes: rounded up, that is the
 // geometric distribution, with a rate such that its mean is exact.
@@ -60,13 +60,13 @@ func NewExponential(mean units.Bytes) (Exponential, error) {
 	return Exponential{float64(mean), -1 / math.Log1p(-1/float64(mean))}, nil
 }
 
-// Draw gives a size.
-func (e Exponential) Draw(r *rand.Rand) units.Bytes {
-	return whole(math.Ceil(r.ExpFloat64() * e.scale))
+// DrawSize gives a size.
+func (e Exponential) DrawSize(r *rand.Rand) units.Bytes {
+	return wholeBytes(math.Ceil(r.ExpFloat64() * e.scale))
 }
 
-// Mean returns the mean that it was made with.
-func (e Exponential) Mean() float64 { return e.mean }
+// MeanSize returns the mean that it was made with.
+func (e Exponential) MeanSize() float64 { return e.mean }
 
 // Pareto is the bounded Pareto distribution: between the bounds the density falls with
 // the power -(1+shape). Draws are rounded up or down at random, so that the mean stays
@@ -78,21 +78,21 @@ func NewPareto(shape float64, lowest, highest units.Bytes) (Pareto, error) {
 	if !(shape > 0) || math.IsInf(shape, 1) {
 		return Pareto{}, fmt.Errorf("Pareto sizes with shape %v: it must be above 0, such as 1.05", shape)
 	}
-	return Pareto{float64(lowest), float64(highest), shape}, bounds("Pareto sizes", lowest, highest)
+	return Pareto{float64(lowest), float64(highest), shape}, checkBounds("Pareto sizes", lowest, highest)
 }
 
-// Draw gives a size.
-func (p Pareto) Draw(r *rand.Rand) units.Bytes {
+// DrawSize gives a size.
+func (p Pareto) DrawSize(r *rand.Rand) units.Bytes {
 	// The share of sizes above x is (min/x)^shape without the upper bound; with it, only
 	// shares from that of max to 1 occur.
-	least := math.Pow(p.min/p.max, p.shape)
-	above := 1 - r.Float64()*(1-least)
+	minShare := math.Pow(p.min/p.max, p.shape)
+	above := 1 - r.Float64()*(1-minShare)
 	x := min(p.min*math.Pow(above, -1/p.shape), p.max)
-	return whole(math.Floor(x + r.Float64()))
+	return wholeBytes(math.Floor(x + r.Float64()))
 }
 
-// Mean returns the mean of the continuous law.
-func (p Pareto) Mean() float64 {
+// MeanSize returns the mean of the continuous law.
+func (p Pareto) MeanSize() float64 {
 	if p.min == p.max {
 		return p.min
 	}
@@ -106,10 +106,10 @@ func (p Pareto) Mean() float64 {
 	return p.min * p.shape * top / -math.Expm1(-p.shape*ln)
 }
 
-// whole truncates a number of bytes to whole bytes, at least 1.
-func whole(x float64) units.Bytes { return units.Bytes(max(min(x, math.MaxInt64/2), 1)) }
+// wholeBytes truncates a number of bytes to whole bytes, at least 1.
+func wholeBytes(x float64) units.Bytes { return units.Bytes(max(min(x, math.MaxInt64/2), 1)) }
 
-func bounds(what string, lowest, highest units.Bytes) error {
+func checkBounds(what string, lowest, highest units.Bytes) error {
 	switch {
 	case lowest < 1:
 		return fmt.Errorf("%s from %v: at least 1B is needed", what, lowest)

@@ -29,7 +29,7 @@ func irn() *Mix {
 	}, must(NewUniform(1*units.KB, 200*units.KB))))
 }
 
-// TestMeansAreTrue: the mean of a million draws is the mean that Mean computes.
+// TestMeansAreTrue: the mean of a million draws is the mean that MeanSize computes.
 func TestMeansAreTrue(t *testing.T) {
 	for name, d := range map[string]Dist{
 		"fixed":             Fixed(1000),
@@ -45,18 +45,18 @@ func TestMeansAreTrue(t *testing.T) {
 		"cdf from 0":        must(NewCDF([]Point{{0, 0}, {1, 50}, {3, 100}})),
 		"cdf with a step":   must(NewCDF([]Point{{10, 0}, {10, 40}, {20, 60}, {30, 60}, {40, 100}})),
 		"irn":               irn(),
-		"websearch":         must(Named("websearch")),
-		"fb-hadoop":         must(Named("fb-hadoop")),
-		"alistorage":        must(Named("alistorage")),
-		"google-rpc":        must(Named("google-rpc")),
-		"rocc-fb":           must(Named("rocc-fb")),
-		"datamining":        must(Named("datamining")),
+		"websearch":         must(FindNamed("websearch")),
+		"fb-hadoop":         must(FindNamed("fb-hadoop")),
+		"alistorage":        must(FindNamed("alistorage")),
+		"google-rpc":        must(FindNamed("google-rpc")),
+		"rocc-fb":           must(FindNamed("rocc-fb")),
+		"datamining":        must(FindNamed("datamining")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, sum, squares := random(), 0.0, 0.0
 			const n = 1_000_000
 			for range n {
-				s := d.Draw(r)
+				s := d.DrawSize(r)
 				if s < 1 {
 					t.Fatalf("drew %d bytes", s)
 				}
@@ -67,8 +67,8 @@ func TestMeansAreTrue(t *testing.T) {
 			// Within 4 standard errors: about 1% for websearch, less for most, more only
 			// for the heaviest tails.
 			off := 4 * math.Sqrt(max(squares/n-mean*mean, 0)/n)
-			if math.Abs(mean-d.Mean()) > off+1e-9*mean {
-				t.Errorf("mean of the draws %v, Mean %v", mean, d.Mean())
+			if math.Abs(mean-d.MeanSize()) > off+1e-9*mean {
+				t.Errorf("mean of the draws %v, Mean %v", mean, d.MeanSize())
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestKnownMeans(t *testing.T) {
 		"fb-hadoop":  120_420.75,
 		"google-rpc": 2891.6, // of the points in the file, which have 4 digits
 	} {
-		if got := must(Named(name)).Mean(); math.Abs(got/want-1) > 1e-3 {
+		if got := must(FindNamed(name)).MeanSize(); math.Abs(got/want-1) > 1e-3 {
 			t.Errorf("%s: mean %v, want %v", name, got, want)
 		}
 	}
@@ -93,10 +93,10 @@ func TestKnownMeans(t *testing.T) {
 func TestDrawFollowsTheCDF(t *testing.T) {
 	const n = 1_000_000
 	for _, k := range All {
-		c, r := must(Named(k.Name)), random()
+		c, r := must(FindNamed(k.Name)), random()
 		below := make([]int, len(c.Points()))
 		for range n {
-			s := c.Draw(r)
+			s := c.DrawSize(r)
 			for i := len(below) - 1; i >= 0 && s <= c.Points()[i].Size; i-- {
 				below[i]++
 			}
@@ -117,7 +117,7 @@ func TestDrawFollowsTheCDF(t *testing.T) {
 }
 
 func TestQuantiles(t *testing.T) {
-	web := must(Named("websearch"))
+	web := must(FindNamed("websearch"))
 	for share, want := range map[float64]units.Bytes{
 		0: 1, 0.15: 10_000, 0.175: 15_000, 0.5: 73_077, 0.99: 23_333_333, 1: 30_000_000,
 	} {
@@ -125,7 +125,7 @@ func TestQuantiles(t *testing.T) {
 			t.Errorf("quantile %v of websearch: %d, want %d", share, got, want)
 		}
 	}
-	if got := must(Named("rocc-fb")).Quantile(0.3); got != 75 {
+	if got := must(FindNamed("rocc-fb")).Quantile(0.3); got != 75 {
 		t.Errorf("quantile 0.3 of rocc-fb: %v, want 75B, its step", got)
 	}
 	if got := must(NewCDF([]Point{{10, 0}, {20, 50}, {30, 50}, {40, 100}})).Quantile(0.5); got != 30 {
@@ -134,7 +134,7 @@ func TestQuantiles(t *testing.T) {
 }
 
 func TestGoogleRPCHasThePointsOfTheFile(t *testing.T) {
-	points := must(Named("google-rpc")).Points()
+	points := must(FindNamed("google-rpc")).Points()
 	if len(points) != 843 {
 		t.Errorf("%d points, the file has 843", len(points))
 	}
@@ -214,7 +214,7 @@ func TestBadDistributions(t *testing.T) {
 	bad("mix", err, "nothing is left for the rest")
 	_, err = NewMix([]Part{{0, Fixed(1)}}, Fixed(3))
 	bad("mix", err, "part 1")
-	_, err = Named("web-search")
+	_, err = FindNamed("web-search")
 	bad("Named", err, "there are alistorage, datamining, fb-hadoop")
 }
 
@@ -224,7 +224,7 @@ func TestMixHasItsShares(t *testing.T) {
 	d, r := irn(), random()
 	small, large := 0, 0
 	for range n {
-		switch s := d.Draw(r); {
+		switch s := d.DrawSize(r); {
 		case s < 1*units.KB:
 			small++
 		case s > 200*units.KB:
@@ -250,11 +250,11 @@ func TestDrawsStayInBounds(t *testing.T) {
 		}
 		for _, d := range dists {
 			for range 20 {
-				if s := d.Draw(r); s < low || s > high {
+				if s := d.DrawSize(r); s < low || s > high {
 					t.Fatalf("%T drew %d, outside %d to %d", d, s, low, high)
 				}
 			}
-			if m := d.Mean(); m < float64(low)*(1-1e-9) || m > float64(high)*(1+1e-9) {
+			if m := d.MeanSize(); m < float64(low)*(1-1e-9) || m > float64(high)*(1+1e-9) {
 				t.Fatalf("%T: mean %v outside %d to %d", d, m, low, high)
 			}
 		}
@@ -276,7 +276,7 @@ func FuzzReadCDF(f *testing.F) {
 				t.Errorf("quantile %v is %d, outside 1 to %d", share, s, largest)
 			}
 		}
-		if m := c.Mean(); math.IsNaN(m) || m < 0.5 || m > float64(largest)+1 {
+		if m := c.MeanSize(); math.IsNaN(m) || m < 0.5 || m > float64(largest)+1 {
 			t.Errorf("mean %v", m)
 		}
 	})
@@ -284,13 +284,13 @@ func FuzzReadCDF(f *testing.F) {
 
 func BenchmarkDraw(b *testing.B) {
 	for name, d := range map[string]Dist{
-		"websearch": must(Named("websearch")), "google-rpc": must(Named("google-rpc")), "irn": irn(),
+		"websearch": must(FindNamed("websearch")), "google-rpc": must(FindNamed("google-rpc")), "irn": irn(),
 		"pareto": must(NewPareto(1.05, 1000, units.MB)),
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := random()
 			for b.Loop() {
-				d.Draw(r)
+				d.DrawSize(r)
 			}
 		})
 	}

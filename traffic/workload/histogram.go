@@ -33,18 +33,18 @@ func longestIn(bucket int) int64 {
 	return int64(bucket-shift<<subBits+1)<<shift - 1
 }
 
-// add counts a time, which is not negative.
-func (h *histogram) add(ns int64) {
+// addTime counts a time, which is not negative.
+func (h *histogram) addTime(ns int64) {
 	i := bucketOf(uint64(ns)) - h.first
 	if uint(i) >= uint(len(h.counts)) {
-		i = h.reach(i + h.first)
+		i = h.growTo(i + h.first)
 	}
 	h.counts[i]++
 	h.total++
 }
 
-// reach makes room for a bucket and returns its index in counts.
-func (h *histogram) reach(bucket int) int {
+// growTo makes room for a bucket and returns its index in counts.
+func (h *histogram) growTo(bucket int) int {
 	from := bucket &^ (bucketStep - 1)
 	to := from + bucketStep
 	if h.counts != nil {
@@ -56,14 +56,14 @@ func (h *histogram) reach(bucket int) int {
 	return bucket - from
 }
 
-// at returns a percentile, 0 to 100: the time whose rank is nearest to it.
-func (h *histogram) at(percent float64) int64 {
-	return h.nth(min(max(uint64(percent/100*float64(h.total)+0.5), 1), h.total))
+// percentile returns a percentile, 0 to 100: the time whose rank is nearest to it.
+func (h *histogram) percentile(percent float64) int64 {
+	return h.timeOfRank(min(max(uint64(percent/100*float64(h.total)+0.5), 1), h.total))
 }
 
-// nth returns the longest time in the bucket that contains a rank, from 1 to total; 0
+// timeOfRank returns the longest time in the bucket that contains a rank, from 1 to total; 0
 // for an empty histogram.
-func (h *histogram) nth(rank uint64) int64 {
+func (h *histogram) timeOfRank(rank uint64) int64 {
 	for i, n := range h.counts {
 		if rank <= n {
 			return longestIn(h.first + i)

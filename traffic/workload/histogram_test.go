@@ -16,14 +16,14 @@ func TestHistogram(t *testing.T) {
 		for range rapid.IntRange(0, 50).Draw(t, "times") {
 			ns := times.Draw(t, "ns")
 			for range rapid.IntRange(1, 5).Draw(t, "times each") {
-				h.add(ns)
+				h.addTime(ns)
 				if err := want.RecordValue(ns); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		for _, p := range []float64{0.1, 10, 25, 50, 75, 99, 99.9, 100, rapid.Float64Range(0.01, 100).Draw(t, "percent")} {
-			if got, want := h.at(p), want.ValueAtPercentile(p); got != want {
+			if got, want := h.percentile(p), want.ValueAtPercentile(p); got != want {
 				t.Fatalf("%v%% is %d, not %d", p, got, want)
 			}
 		}
@@ -35,12 +35,12 @@ func TestHistogram(t *testing.T) {
 func TestHistogramIsSparse(t *testing.T) {
 	var h histogram
 	for ns := int64(9000); ns < 18000; ns++ {
-		h.add(ns)
+		h.addTime(ns)
 	}
 	if n := len(h.counts); n > 1<<subBits+2*bucketStep {
 		t.Errorf("%d buckets for a doubling", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { h.add(12345) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { h.addTime(12345) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -22,8 +22,8 @@ type Outage struct {
 	Lost   uint64     `json:"lost,omitempty"` // packets of a flow sent meanwhile that had not arrived when it was over
 }
 
-// interval returns the time between packets while the flow sends.
-func (r *Record) interval() units.Time { return r.flow.Rate.TimeOf(r.flow.Size) }
+// packetInterval returns the time between packets while the flow sends.
+func (r *Record) packetInterval() units.Time { return r.flow.Rate.TimeOf(r.flow.Size) }
 
 // stoodStill records the gap before a packet that arrives now, if packets are
 // missing: a sender that was silent was not held up.
@@ -34,7 +34,7 @@ func (r *Record) stoodStill(now units.Time, seq uint32) {
 		start = max(r.flow.At, r.links.From)
 	}
 	// A receiver that misses a packet waits for two intervals; a shorter gap is reordering.
-	if missing > 0 && now-start >= 2*r.interval() {
+	if missing > 0 && now-start >= 2*r.packetInterval() {
 		r.gaps.RecordGap(r.links, start, now, uint64(missing))
 	}
 }
@@ -50,18 +50,18 @@ func (r *Record) Outages() (all []Outage) {
 		start = max(r.firstSent, r.links.From)
 	}
 	missing := int32(uint32(r.sent) - r.seen.next)
-	if r.sent > 0 && start <= r.links.To && r.lastSent >= r.links.From && missing > 0 && r.lastSent-start >= 2*r.interval() {
+	if r.sent > 0 && start <= r.links.To && r.lastSent >= r.links.From && missing > 0 && r.lastSent-start >= 2*r.packetInterval() {
 		all = append(all, Outage{Flow: r.flow.Name, From: r.from, To: r.to, Window: r.links.Number, Start: start, Length: r.lastSent - start, Lost: uint64(missing)})
 	}
 	return all
 }
 
-// Watch tells the record about links that go down.
-func (r *TransferRecord) Watch(w *outage.Window) { r.links = w }
+// WatchOutages tells the record about links that go down.
+func (r *TransferRecord) WatchOutages(w *outage.Window) { r.links = w }
 
-// Gaps sets the gaps in in-order arrivals at the queue pairs so far. It must be
+// SetGaps sets the gaps in in-order arrivals at the queue pairs so far. It must be
 // called before Result and Outages, while no engine runs.
-func (r *TransferRecord) Gaps(gaps []outage.Gap) { r.gaps = gaps }
+func (r *TransferRecord) SetGaps(gaps []outage.Gap) { r.gaps = gaps }
 
 // pauseFactor is the minimum length of a gap that counts as an outage of a transfer,
 // as a multiple of the mean time between packets. A queue pair has shorter gaps
@@ -76,9 +76,9 @@ func (r *TransferRecord) Outages() (all []Outage) {
 	if c.Retransmitted+c.NAKs+c.Timeouts+c.OutOfSequence+r.failed == 0 {
 		return nil
 	}
-	least := units.Time(0)
+	minLength := units.Time(0)
 	if c.Packets > 0 {
-		least = pauseFactor * (max(r.lastReceived, r.lastEnded) - r.firstPosted) / units.Time(c.Packets)
+		minLength = pauseFactor * (max(r.lastReceived, r.lastEnded) - r.firstPosted) / units.Time(c.Packets)
 	}
 	of := func(g outage.Gap, over bool) Outage {
 		return Outage{Of: r.transfer.Name, From: r.from, To: r.to, Window: g.Window, Start: g.Start, Length: g.End - g.Start, Over: over}
@@ -91,7 +91,7 @@ func (r *TransferRecord) Outages() (all []Outage) {
 			all[i] = of(g, true)
 		}
 	}
-	all = slices.DeleteFunc(all, func(o Outage) bool { return o.Length < least })
+	all = slices.DeleteFunc(all, func(o Outage) bool { return o.Length < minLength })
 	slices.SortFunc(all, func(a, b Outage) int { return cmp.Compare(a.Window, b.Window) })
 	// A transfer with failed messages or messages under way has not resumed.
 	start := max(r.lastReceived, r.firstPosted)

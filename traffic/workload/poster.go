@@ -77,11 +77,11 @@ func NewPoster(t Transfer, from, to End, r *TransferRecord) (*Poster, error) {
 		p.taking.receives = min(2*t.Depth, to.Device.Limits().QPWR)
 	}
 	for _, e := range []*end{p.posting, p.taking} {
-		if err := e.open(t); err != nil {
+		if err := e.createObjects(t); err != nil {
 			return nil, fmt.Errorf("transfer %s: %s: %w", t.Name, e.Device.Name(), err)
 		}
 	}
-	if err := p.connect(); err != nil {
+	if err := p.connectPairs(); err != nil {
 		return nil, fmt.Errorf("transfer %s: %w", t.Name, err)
 	}
 	for i := range p.streams {
@@ -97,8 +97,8 @@ func (p *Poster) Name() string { return p.transfer.Name }
 // QPs returns the queue pairs of both ends.
 func (p *Poster) QPs() []*nicemu.QP { return slices.Concat(p.posting.qps, p.taking.qps) }
 
-// open creates the objects of one end.
-func (e *end) open(t Transfer) (err error) {
+// createObjects creates the objects of one end.
+func (e *end) createObjects(t Transfer) (err error) {
 	e.timer = e.Engine.NewTimer(e)
 	e.events.Notify = func() { e.timer.Arm(e.Engine.Now()) }
 	if e.pd, err = e.Device.AllocPD(); err != nil {
@@ -136,9 +136,9 @@ func typeOf(s roce.Service) qp.Type {
 // rdAtomic is the most READs that a queue pair may have outstanding.
 const rdAtomic = 16
 
-// connect connects the queue pairs of both ends, with the regions that data goes
+// connectPairs connects the queue pairs of both ends, with the regions that data goes
 // from and to.
-func (p *Poster) connect() (err error) {
+func (p *Poster) connectPairs() (err error) {
 	t := &p.transfer
 	room := max(t.Size, 1)
 	if t.Service == roce.UD {
@@ -153,25 +153,25 @@ func (p *Poster) connect() (err error) {
 	}
 	for i, a := range p.posting.qps {
 		b := p.taking.qps[i]
-		if err := p.join(a, b, p.posting, p.taking); err != nil {
+		if err := p.joinPairs(a, b, p.posting, p.taking); err != nil {
 			return err
 		}
-		if err := p.join(b, a, p.taking, p.posting); err != nil {
+		if err := p.joinPairs(b, a, p.taking, p.posting); err != nil {
 			return err
 		}
 		for range p.taking.receives {
-			if err := p.receive(i); err != nil {
+			if err := p.postReceive(i); err != nil {
 				return err
 			}
 		}
 	}
 	if t.Service == roce.UD {
-		return p.address()
+		return p.createAddress()
 	}
 	return nil
 }
 
-func (p *Poster) join(a, b *nicemu.QP, here, there *end) error {
+func (p *Poster) joinPairs(a, b *nicemu.QP, here, there *end) error {
 	t := &p.transfer
 	j := nicemu.Join{
 		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, ClassSet: true, MTU: mtuOf(t.MTU), QKey: transferQKey,
@@ -198,8 +198,8 @@ func mtuOf(n units.Bytes) qp.MTU {
 	return 0
 }
 
-// address creates the address handle for datagrams.
-func (p *Poster) address() error {
+// createAddress creates the address handle for datagrams.
+func (p *Poster) createAddress() error {
 	e := p.posting
 	index, err := e.Device.GIDIndex(e.Address)
 	if err != nil {
@@ -213,23 +213,23 @@ func (p *Poster) address() error {
 
 // postMessages records completions and posts the messages that may be posted.
 func (p *Poster) postMessages(now units.Time) {
-	p.posting.drain(p.ended)
+	p.posting.drainCompletions(p.recordEnd)
 	t := &p.transfer
 	if t.For > 0 && now > t.At+t.For {
 		return
 	}
-	due := p.due(now)
+	due := p.messagesDue(now)
 	for i := range p.streams {
-		p.fill(now, i, due)
+		p.fillQueue(now, i, due)
 	}
 	// Messages that completed while they were posted have armed the timer for now.
-	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.due(next) > due && p.posting.events.Len() == 0 {
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.messagesDue(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }
 
-// due returns the most messages of each queue pair that are to be posted by a time.
-func (p *Poster) due(now units.Time) int {
+// messagesDue returns the most messages of each queue pair that are to be posted by a time.
+func (p *Poster) messagesDue(now units.Time) int {
 	t := &p.transfer
 	n := math.MaxInt
 	if t.Count > 0 {
@@ -244,8 +244,8 @@ func (p *Poster) due(now units.Time) int {
 	return n
 }
 
-// fill posts messages of a queue pair while there is room.
-func (p *Poster) fill(now units.Time, i, due int) {
+// fillQueue posts messages of a queue pair while there is room.
+func (p *Poster) fillQueue(now units.Time, i, due int) {
 	t, s := &p.transfer, &p.streams[i]
 	for !s.broken && s.posted < due && s.posted-s.ended < t.Depth {
 		arrived := now
@@ -254,22 +254,22 @@ func (p *Poster) fill(now units.Time, i, due int) {
 		}
 		s.at[s.posted%t.Depth] = arrived
 		s.posted++
-		p.record.Posted(arrived)
+		p.record.CountPosted(arrived)
 		if t.FlowPerMessage {
-			_ = p.posting.qps[i].Renew() // with a depth of 1 nothing is under way
+			_ = p.posting.qps[i].RenewFlow() // with a depth of 1 nothing is under way
 		}
-		if err := p.posting.qps[i].PostSend(p.request(i)); err != nil {
+		if err := p.posting.qps[i].PostSend(p.makeRequest(i)); err != nil {
 			// The queue has room, so the queue pair has failed since: its
 			// completions say why.
 			s.posted--
-			p.breaks(s)
-			p.record.Failed(now, cq.WRFlushErr.String())
+			p.endStream(s)
+			p.record.RecordFailure(now, cq.WRFlushErr.String())
 		}
 	}
 }
 
-// request returns the work request of a message.
-func (p *Poster) request(i int) *transport.SendWR {
+// makeRequest returns the work request of a message.
+func (p *Poster) makeRequest(i int) *transport.SendWR {
 	t := &p.transfer
 	p.list[0] = p.mr.SGE(0, t.Size)
 	p.wr = transport.SendWR{ID: uint64(i), SGL: p.list[:], RemoteVA: p.far.Addr(0), RKey: p.far.RKey()}
@@ -285,21 +285,21 @@ func (p *Poster) request(i int) *transport.SendWR {
 	return &p.wr
 }
 
-// ended records the completion of a message.
-func (p *Poster) ended(now units.Time, c *cq.Completion) {
+// recordEnd records the completion of a message.
+func (p *Poster) recordEnd(now units.Time, c *cq.Completion) {
 	s := &p.streams[c.ID]
 	posted := s.at[s.ended%p.transfer.Depth]
 	s.ended++
 	if c.Status == cq.Success {
-		p.record.Completed(now, posted)
+		p.record.RecordCompletion(now, posted)
 		return
 	}
-	p.breaks(s)
-	p.record.Failed(now, c.Status.String())
+	p.endStream(s)
+	p.record.RecordFailure(now, c.Status.String())
 }
 
-// breaks ends a stream.
-func (p *Poster) breaks(s *stream) {
+// endStream ends a stream.
+func (p *Poster) endStream(s *stream) {
 	if !s.broken {
 		s.broken = true
 		p.broken++
@@ -308,15 +308,15 @@ func (p *Poster) breaks(s *stream) {
 
 // postReceives posts receives to replace those that have been used.
 func (p *Poster) postReceives(units.Time) {
-	p.taking.drain(func(_ units.Time, c *cq.Completion) {
+	p.taking.drainCompletions(func(_ units.Time, c *cq.Completion) {
 		if c.Status == cq.Success {
-			_ = p.receive(int(c.ID)) // a queue pair that has failed meanwhile needs none
+			_ = p.postReceive(int(c.ID)) // a queue pair that has failed meanwhile needs none
 		}
 	})
 }
 
-// receive posts a receive for a SEND.
-func (p *Poster) receive(i int) error {
+// postReceive posts a receive for a SEND.
+func (p *Poster) postReceive(i int) error {
 	n := p.transfer.Size
 	if p.transfer.Service == roce.UD {
 		n += transport.GRHLen
@@ -324,8 +324,8 @@ func (p *Poster) receive(i int) error {
 	return p.taking.qps[i].PostRecv(&qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{p.far.SGE(0, n)}})
 }
 
-// drain calls f with each completion, and requests a notification of further ones.
-func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
+// drainCompletions calls f with each completion, and requests a notification of further ones.
+func (e *end) drainCompletions(f func(now units.Time, c *cq.Completion)) {
 	now := e.Engine.Now()
 	for q, ok := e.events.Get(); ok; q, ok = e.events.Get() {
 		_ = q.Ack(1) // it was just taken
@@ -342,8 +342,8 @@ func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
 	}
 }
 
-// Count passes the NICs' counters to the record. No engine may run meanwhile.
-func (p *Poster) Count() {
+// CopyCounters passes the NICs' counters to the record. No engine may run meanwhile.
+func (p *Poster) CopyCounters() {
 	var c TransferCounters
 	var gaps []outage.Gap
 	var came units.Bytes
@@ -351,7 +351,7 @@ func (p *Poster) Count() {
 	for _, e := range []*end{p.posting, p.taking} {
 		for _, q := range e.qps {
 			t, n := q.Counters()
-			c.Add(TransferCounters{
+			c.AddCounters(TransferCounters{
 				Packets: n.DataPackets, Retransmitted: t.Retransmitted, Bytes: n.DataBytes,
 				NAKs: t.PacketSeqErr, RNRNAKs: t.RNRNakRetryErr, Timeouts: t.LocalAckTimeoutErr,
 				CNPs: n.CNPsHandled, Marked: n.Marked, OutOfSequence: t.OutOfSequence,
@@ -363,7 +363,7 @@ func (p *Poster) Count() {
 	for _, q := range append(slices.Clone(p.posting.qps), p.taking.qps...) {
 		gaps = append(gaps, q.Gaps()...)
 	}
-	p.record.Gaps(gaps)
-	p.record.Count(c)
-	p.record.Received(last, came)
+	p.record.SetGaps(gaps)
+	p.record.SetCounters(c)
+	p.record.SetReceived(last, came)
 }

@@ -41,10 +41,10 @@ func NewRecord(f Flow, from, to string) *Record {
 	return &Record{flow: f, from: from, to: to, links: &outage.None}
 }
 
-// Watch tells the record of link failures, in a window that the receiver's engine keeps.
-func (r *Record) Watch(w *outage.Window) { r.links = w }
+// WatchOutages tells the record of link failures, in a window that the receiver's engine keeps.
+func (r *Record) WatchOutages(w *outage.Window) { r.links = w }
 
-func (r *Record) send(now units.Time) {
+func (r *Record) countSent(now units.Time) {
 	if r.sent == 0 {
 		r.firstSent = now
 	}
@@ -52,13 +52,13 @@ func (r *Record) send(now units.Time) {
 	r.lastSent = now
 }
 
-// Receive records a packet of the flow at its destination. The packet stays the
+// ReceivePacket records a packet of the flow at its destination. The packet stays the
 // caller's.
-func (r *Record) Receive(now units.Time, p *packet.Packet) {
+func (r *Record) ReceivePacket(now units.Time, p *packet.Packet) {
 	if r.lastCame <= r.links.To {
 		r.stoodStill(now, p.Seq)
 	}
-	switch r.seen.add(p.Seq) {
+	switch r.seen.addSequence(p.Seq) {
 	case again:
 		r.duplicated++
 		return
@@ -73,13 +73,13 @@ func (r *Record) Receive(now units.Time, p *packet.Packet) {
 	if p.ECN() == wire.CE {
 		r.marked++
 	}
-	delay := int64((now - p.Born) / units.Nanosecond)
+	delay := int64((now - p.Created) / units.Nanosecond)
 	if r.received == 1 || delay < r.delayMin {
 		r.delayMin = delay
 	}
 	r.delayMax = max(r.delayMax, delay)
 	r.delaySum += delay
-	r.delay.add(delay)
+	r.delay.addTime(delay)
 }
 
 // ReceiveTrimmed records the headers of a packet at its destination: its payload
@@ -123,7 +123,7 @@ type Result struct {
 
 // delayAt returns a quantile of the delay in nanoseconds.
 func (r *Record) delayAt(percent float64) int64 {
-	return min(max(r.delay.at(percent), r.delayMin), r.delayMax)
+	return min(max(r.delay.percentile(percent), r.delayMin), r.delayMax)
 }
 
 // Result returns the record so far.

@@ -42,7 +42,7 @@ func TestWindow(t *testing.T) {
 				want = late
 			}
 			seen[seq] = true
-			if got := w.add(uint32(seq)); got != want {
+			if got := w.addSequence(uint32(seq)); got != want {
 				t.Fatalf("number %d, the next being %d: %d, want %d", seq, next, got, want)
 			}
 		}
@@ -52,14 +52,14 @@ func TestWindow(t *testing.T) {
 // receive passes the packets of a script to a record.
 func receive(r *Record, script []arrived) {
 	for _, a := range script {
-		r.Receive(a.at, &packet.Packet{Seq: a.seq, Born: a.born, TOS: a.ecn})
+		r.ReceivePacket(a.at, &packet.Packet{Seq: a.seq, Created: a.created, TOS: a.ecn})
 	}
 }
 
 type arrived struct {
-	at, born units.Time
-	seq      uint32
-	ecn      uint8
+	at, created units.Time
+	seq         uint32
+	ecn         uint8
 }
 
 // TestResult checks an example: five packets sent, one lost, two duplicates,
@@ -69,15 +69,15 @@ func TestResult(t *testing.T) {
 	f := Flow{Name: "f", Pattern: Poisson, Rate: units.Gbps, Size: 1250}
 	r := NewRecord(f, "h1", "h2")
 	for i := range units.Time(5) {
-		r.send(units.Second + i*10*us)
+		r.countSent(units.Second + i*10*us)
 	}
 	receive(r, []arrived{
-		{at: units.Second + 100*us, born: units.Second, seq: 0, ecn: wire.ECT0},
-		{at: units.Second + 140*us, born: units.Second + 20*us, seq: 2, ecn: wire.CE},
-		{at: units.Second + 150*us, born: units.Second + 20*us, seq: 2, ecn: wire.CE}, // the copy
-		{at: units.Second + 210*us, born: units.Second + 10*us, seq: 1, ecn: wire.ECT0},
-		{at: units.Second + 400*us, born: units.Second + 40*us, seq: 4, ecn: wire.NotECT},
-		{at: units.Second + 500*us, born: units.Second + 10*us, seq: 1, ecn: wire.CE}, // a late copy
+		{at: units.Second + 100*us, created: units.Second, seq: 0, ecn: wire.ECT0},
+		{at: units.Second + 140*us, created: units.Second + 20*us, seq: 2, ecn: wire.CE},
+		{at: units.Second + 150*us, created: units.Second + 20*us, seq: 2, ecn: wire.CE}, // the copy
+		{at: units.Second + 210*us, created: units.Second + 10*us, seq: 1, ecn: wire.ECT0},
+		{at: units.Second + 400*us, created: units.Second + 40*us, seq: 4, ecn: wire.NotECT},
+		{at: units.Second + 500*us, created: units.Second + 10*us, seq: 1, ecn: wire.CE}, // a late copy
 	})
 	want := Result{
 		Flow: "f", Pattern: "poisson", From: "h1", To: "h2", Payload: 1250, Offered: 1_000_000_000,
@@ -99,12 +99,12 @@ func TestResultOfLittle(t *testing.T) {
 	if diff := cmp.Diff(want, r.Result()); diff != "" {
 		t.Errorf("nothing sent (-want +got):\n%s", diff)
 	}
-	r.send(2 * units.Second)
+	r.countSent(2 * units.Second)
 	want.Sent, want.Lost, want.LossShare, want.Start, want.End = 1, 1, 1, 2, 2
 	if diff := cmp.Diff(want, r.Result()); diff != "" {
 		t.Errorf("one lost (-want +got):\n%s", diff)
 	}
-	receive(r, []arrived{{at: 3 * units.Second, born: 2 * units.Second}})
+	receive(r, []arrived{{at: 3 * units.Second, created: 2 * units.Second}})
 	want.Received, want.Lost, want.LossShare, want.End = 1, 0, 0, 3
 	want.DelayMin, want.DelayMean, want.DelayP50, want.DelayP99, want.DelayMax = 1e6, 1e6, 1e6, 1e6, 1e6
 	if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-3, 0)); diff != "" {
@@ -118,7 +118,7 @@ func TestDelayDigits(t *testing.T) {
 		0: 0, 1500: 0.001, units.Nanosecond: 0.001, 12_345_678: 12.345, units.Second: 1e6, 100 * units.Second: 1e8, units.Hour: 3.6e9,
 	} {
 		r := NewRecord(Flow{}, "a", "b")
-		r.send(0)
+		r.countSent(0)
 		receive(r, []arrived{{at: delay}})
 		x := r.Result()
 		for name, got := range map[string]float64{"min": x.DelayMin, "mean": x.DelayMean, "p50": x.DelayP50, "p99": x.DelayP99, "max": x.DelayMax} {
@@ -133,7 +133,7 @@ func TestDelayDigits(t *testing.T) {
 func TestDelayQuantiles(t *testing.T) {
 	r := NewRecord(Flow{}, "a", "b")
 	for i := range uint32(1000) {
-		r.send(0)
+		r.countSent(0)
 		receive(r, []arrived{{at: units.Time(i+1) * units.Microsecond, seq: i}})
 	}
 	x := r.Result()
@@ -151,13 +151,13 @@ func TestRecordAgainstSets(t *testing.T) {
 		arrivals := rapid.SliceOfN(rapid.Uint32Range(0, uint32(sent-1)), 0, 400).Draw(t, "arrivals")
 		r := NewRecord(Flow{}, "a", "b")
 		for range sent {
-			r.send(0)
+			r.countSent(0)
 		}
 		seen := map[uint32]bool{}
 		var top int64 = -1
 		var want Result
 		for _, seq := range arrivals {
-			r.Receive(1, &packet.Packet{Seq: seq})
+			r.ReceivePacket(1, &packet.Packet{Seq: seq})
 			switch {
 			case seen[seq]:
 				want.Duplicated++
@@ -181,7 +181,7 @@ func TestRecordAgainstSets(t *testing.T) {
 func TestGoodputIsTheRate(t *testing.T) {
 	f := Flow{Size: 1200, Rate: 9_700_000_001}
 	r := newRig(f, 1)
-	r.see = func(p *packet.Packet) { r.record.Receive(r.engine.Now()+units.Millisecond, p) }
+	r.see = func(p *packet.Packet) { r.record.ReceivePacket(r.engine.Now()+units.Millisecond, p) }
 	r.engine.Run(units.Never-1, 10_000)
 	if got := r.record.Result().Goodput; math.Abs(float64(got-int64(f.Rate))) > 1e-7*float64(f.Rate) {
 		t.Errorf("goodput %d b/s, want %d", got, f.Rate)

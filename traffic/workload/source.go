@@ -10,9 +10,9 @@ import (
 
 // Sender is the host port from which a flow's packets leave.
 type Sender interface {
-	// Originate takes a packet at the instant the host hands it to its NIC, and
+	// OriginatePacket takes a packet at the instant the host hands it to its NIC, and
 	// owns it.
-	Originate(now units.Time, p *packet.Packet)
+	OriginatePacket(now units.Time, p *packet.Packet)
 }
 
 // Source sends one flow. The rate is kept exactly over time: the n-th packet of
@@ -41,9 +41,9 @@ func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, f Flow, temp
 	s.timer = e.NewTimer(s)
 	switch f.Pattern {
 	case Poisson:
-		s.timer.Arm(f.At + s.gap())
+		s.timer.Arm(f.At + s.drawGap())
 	case OnOff:
-		s.on = f.At + s.phase(f.On)
+		s.on = f.At + s.drawPhase(f.On)
 		s.timer.Arm(f.At)
 	default:
 		s.timer.Arm(f.At)
@@ -57,23 +57,23 @@ func (s *Source) Fire(now units.Time) {
 	if f.For > 0 && now >= f.At+f.For {
 		return
 	}
-	p := s.pool.Like(&s.template)
+	p := s.pool.CopyTemplate(&s.template)
 	p.Seq, p.IPID = s.seq, uint16(s.seq)
 	s.seq++
-	s.record.send(now)
-	s.to.Originate(now, p)
+	s.record.countSent(now)
+	s.to.OriginatePacket(now, p)
 
 	var next units.Time
 	switch f.Pattern {
 	case Poisson:
-		next = now + s.gap()
+		next = now + s.drawGap()
 	default:
 		s.sent += f.Size
 		next = s.begin + f.Rate.TimeOf(s.sent)
 		if f.Pattern == OnOff && next >= s.on {
-			next = max(s.on, now) + s.phase(f.Off)
+			next = max(s.on, now) + s.drawPhase(f.Off)
 			s.begin, s.sent = next, 0
-			s.on = next + s.phase(f.On)
+			s.on = next + s.drawPhase(f.On)
 		}
 	}
 	if f.For == 0 || next < f.At+f.For {
@@ -81,13 +81,13 @@ func (s *Source) Fire(now units.Time) {
 	}
 }
 
-// gap draws the time between two packets of a Poisson flow.
-func (s *Source) gap() units.Time {
+// drawGap draws the time between two packets of a Poisson flow.
+func (s *Source) drawGap() units.Time {
 	return units.Time(s.rand.ExpFloat64() * float64(s.flow.Rate.TimeOf(s.flow.Size)))
 }
 
-// phase returns the length of a phase with this mean.
-func (s *Source) phase(mean units.Time) units.Time {
+// drawPhase returns the length of a phase with this mean.
+func (s *Source) drawPhase(mean units.Time) units.Time {
 	if s.flow.Exponential {
 		return units.Time(s.rand.ExpFloat64() * float64(mean))
 	}

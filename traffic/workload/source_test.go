@@ -25,7 +25,7 @@ type rig struct {
 	see    func(p *packet.Packet)
 }
 
-func (r *rig) Originate(now units.Time, p *packet.Packet) {
+func (r *rig) OriginatePacket(now units.Time, p *packet.Packet) {
 	r.times = append(r.times, now)
 	if r.see != nil {
 		r.see(p)
@@ -202,8 +202,8 @@ func TestAtAndFor(t *testing.T) {
 		if want := int((f.For + units.Microsecond - 1) / units.Microsecond); f.Pattern == CBR && len(times) != want {
 			t.Fatalf("%d packets in %v, want %d", len(times), f.For, want)
 		}
-		if r.engine.Next() != units.Never || r.pool.Live() != 0 {
-			t.Fatalf("it has ended, but is due at %v with %d packets live", r.engine.Next(), r.pool.Live())
+		if r.engine.Next() != units.Never || r.pool.LivePackets() != 0 {
+			t.Fatalf("it has ended, but is due at %v with %d packets live", r.engine.Next(), r.pool.LivePackets())
 		}
 		if x := r.record.Result(); x.Sent != uint64(len(times)) {
 			t.Fatalf("recorded %d sent, want %d", x.Sent, len(times))

@@ -16,9 +16,9 @@ import (
 // the struct's fields, with the names that they have in JSON; the tag digits
 // says how many decimals a float64 has in CSV.
 
-// columns returns the fields of a record's type, including fields of embedded
+// columnsOf returns the fields of a record's type, including fields of embedded
 // structs.
-func columns(t reflect.Type) []reflect.StructField {
+func columnsOf(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
@@ -39,7 +39,7 @@ func writeJSON[T any](w io.Writer, records []T) error {
 
 // writeCSV writes a header line and a line for each record.
 func writeCSV[T any](w io.Writer, records []T) error {
-	fields := columns(reflect.TypeFor[T]())
+	fields := columnsOf(reflect.TypeFor[T]())
 	line := make([]string, len(fields))
 	for i, f := range fields {
 		line[i] = columnName(f)
@@ -92,7 +92,7 @@ func readCSV[T any](r io.Reader, needed []string) ([]T, error) {
 		return nil, fmt.Errorf("missing column %s", strings.Join(missing, ", "))
 	}
 	fields := make([][]int, len(header)) // nil for columns that no field has
-	for _, f := range columns(reflect.TypeFor[T]()) {
+	for _, f := range columnsOf(reflect.TypeFor[T]()) {
 		if i := slices.Index(header, columnName(f)); i >= 0 {
 			fields[i] = f.Index
 		}

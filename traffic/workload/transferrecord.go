@@ -46,26 +46,26 @@ func NewTransferRecord(t Transfer, from, to string, ideal IdealTime) *TransferRe
 	return r
 }
 
-// Posted records that a message was posted. Only the engine of the posting host
+// CountPosted records that a message was posted. Only the engine of the posting host
 // calls it.
-func (r *TransferRecord) Posted(now units.Time) {
+func (r *TransferRecord) CountPosted(now units.Time) {
 	if r.posted == 0 {
 		r.firstPosted = now
 	}
 	r.posted++
 }
 
-// Completed records that a message posted at that time has completed
+// RecordCompletion records that a message posted at that time has completed
 // successfully. Only the engine of the posting host calls it.
-func (r *TransferRecord) Completed(now, posted units.Time) {
+func (r *TransferRecord) RecordCompletion(now, posted units.Time) {
 	r.lastEnded = now
-	r.times.add(now - posted)
+	r.times.addSpan(now - posted)
 }
 
-// Failed records that a message has completed with an error. status is the
+// RecordFailure records that a message has completed with an error. status is the
 // error's name in ibv_wc_status; the first one is kept, since later messages are
 // flushed. Only the engine of the posting host calls it.
-func (r *TransferRecord) Failed(now units.Time, status string) {
+func (r *TransferRecord) RecordFailure(now units.Time, status string) {
 	r.lastEnded = now
 	if r.failed == 0 {
 		r.failure = status
@@ -73,16 +73,16 @@ func (r *TransferRecord) Failed(now units.Time, status string) {
 	r.failed++
 }
 
-// Received sets how much payload has arrived so far at the data's destination,
+// SetReceived sets how much payload has arrived so far at the data's destination,
 // which is Transfer.To or with READ Transfer.From, and when the last of it
 // arrived. Duplicates count once. Like Count it must be called before Result.
-func (r *TransferRecord) Received(last units.Time, n units.Bytes) {
+func (r *TransferRecord) SetReceived(last units.Time, n units.Bytes) {
 	r.received, r.lastReceived = n, last
 }
 
-// Count sets the NICs' counters so far. It must be called before Result, while
+// SetCounters sets the NICs' counters so far. It must be called before Result, while
 // no engine runs.
-func (r *TransferRecord) Count(c TransferCounters) { r.counters = c }
+func (r *TransferRecord) SetCounters(c TransferCounters) { r.counters = c }
 
 // Result returns the record so far. It must be called while no engine runs.
 func (r *TransferRecord) Result() TransferResult {
@@ -102,8 +102,8 @@ func (r *TransferRecord) Result() TransferResult {
 	if span := end - r.firstPosted; span > 0 {
 		x.Goodput = int64(math.Round(float64(delivered) * 8 / span.Seconds()))
 	}
-	p := s.at(25, 50, 75, 90, 95, 99, 99.9)
-	x.CompletionMin, x.CompletionMean, x.CompletionMax = s.least.Micros(), s.mean().Micros(), s.most.Micros()
+	p := s.percentiles(25, 50, 75, 90, 95, 99, 99.9)
+	x.CompletionMin, x.CompletionMean, x.CompletionMax = s.minSpan.Micros(), s.meanSpan().Micros(), s.maxSpan.Micros()
 	for i, to := range []*float64{
 		&x.CompletionP25, &x.CompletionP50, &x.CompletionP75, &x.CompletionP90, &x.CompletionP95, &x.CompletionP99, &x.CompletionP999,
 	} {
@@ -111,7 +111,7 @@ func (r *TransferRecord) Result() TransferResult {
 	}
 	if r.ideal > 0 {
 		slowdown := func(t units.Time) float64 { return float64(t) / float64(r.ideal) }
-		x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = slowdown(s.mean()), slowdown(p[1]), slowdown(p[5]), slowdown(s.most)
+		x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = slowdown(s.meanSpan()), slowdown(p[1]), slowdown(p[5]), slowdown(s.maxSpan)
 	}
 	if x.Packets > 0 {
 		x.RetransmittedShare = float64(x.Retransmitted) / float64(x.Packets)

@@ -44,25 +44,25 @@ func TestTransferResult(t *testing.T) {
 	}{
 		{"nothing posted", whole, func(*TransferRecord) {}, func(*TransferResult) {}},
 		{"one under way", whole, func(r *TransferRecord) {
-			r.Posted(units.Second)
+			r.CountPosted(units.Second)
 		}, func(x *TransferResult) { x.Posted, x.Start, x.End = 1, 1, 1 }},
 		{"one under way, of which a part has come", whole, func(r *TransferRecord) {
-			r.Posted(units.Second)
-			r.Received(units.Second+10*us, 500)
-			r.Received(units.Second+20*us, 1000)
+			r.CountPosted(units.Second)
+			r.SetReceived(units.Second+10*us, 500)
+			r.SetReceived(units.Second+20*us, 1000)
 		}, func(x *TransferResult) {
 			x.Posted, x.Received, x.Start, x.End, x.Goodput = 1, 1000, 1, 1.00002, 400e6
 		}},
 		{"two complete, one fails, one is flushed, one is under way", whole, func(r *TransferRecord) {
 			for range 4 {
-				r.Posted(units.Second)
+				r.CountPosted(units.Second)
 			}
-			r.Completed(units.Second+20*us, units.Second)
-			r.Received(units.Second+35*us, 4000)
-			r.Completed(units.Second+60*us, units.Second)
-			r.Posted(units.Second + 60*us)
-			r.Failed(units.Second+100*us, "IBV_WC_RETRY_EXC_ERR")
-			r.Failed(units.Second+100*us, "IBV_WC_WR_FLUSH_ERR")
+			r.RecordCompletion(units.Second+20*us, units.Second)
+			r.SetReceived(units.Second+35*us, 4000)
+			r.RecordCompletion(units.Second+60*us, units.Second)
+			r.CountPosted(units.Second + 60*us)
+			r.RecordFailure(units.Second+100*us, "IBV_WC_RETRY_EXC_ERR")
+			r.RecordFailure(units.Second+100*us, "IBV_WC_WR_FLUSH_ERR")
 		}, func(x *TransferResult) {
 			x.Posted, x.Completed, x.Failed, x.FirstFailure = 5, 2, 2, "IBV_WC_RETRY_EXC_ERR"
 			x.Payload, x.Received, x.Start, x.End, x.Goodput = 2500, 4000, 1, 1.0001, 200e6
@@ -72,24 +72,24 @@ func TestTransferResult(t *testing.T) {
 		}},
 		{"of UD what has come counts", with(func(x *Transfer) { x.Verb, x.Service = Send, roce.UD }), func(r *TransferRecord) {
 			for range 2 {
-				r.Posted(0)
-				r.Completed(20*us, 0)
+				r.CountPosted(0)
+				r.RecordCompletion(20*us, 0)
 			}
-			r.Received(100*us, 1250)
+			r.SetReceived(100*us, 1250)
 		}, func(x *TransferResult) {
 			x.Verb, x.Service, x.Posted, x.Completed, x.Payload, x.Received, x.End, x.Goodput = "send", "UD", 2, 2, 2500, 1250, 0.0001, 100e6
 			allOf(x, 20, 1)
 		}},
 		{"empty messages", with(func(x *Transfer) { x.Size = 0 }), func(r *TransferRecord) {
-			r.Posted(0)
-			r.Completed(15*us, 0)
+			r.CountPosted(0)
+			r.RecordCompletion(15*us, 0)
 		}, func(x *TransferResult) {
 			x.MessageSize, x.Posted, x.Completed, x.End, x.Ideal = 0, 1, 1, 15e-6, 10
 			allOf(x, 15, 1.5)
 		}},
 		{"counters", whole, func(r *TransferRecord) {
-			r.Count(TransferCounters{Packets: 1})
-			r.Count(TransferCounters{Packets: 200, Retransmitted: 10, Bytes: 3000, NAKs: 4, RNRNAKs: 5, Timeouts: 6, CNPs: 7, Marked: 8, OutOfSequence: 9})
+			r.SetCounters(TransferCounters{Packets: 1})
+			r.SetCounters(TransferCounters{Packets: 200, Retransmitted: 10, Bytes: 3000, NAKs: 4, RNRNAKs: 5, Timeouts: 6, CNPs: 7, Marked: 8, OutOfSequence: 9})
 		}, func(x *TransferResult) {
 			x.TransferCounters = TransferCounters{200, 10, 3000, 4, 5, 6, 7, 8, 9}
 			x.RetransmittedShare = 0.05
@@ -108,8 +108,8 @@ func TestTransferResult(t *testing.T) {
 // TestTransferWithoutIdeal: if the ideal time is not known there is no slowdown.
 func TestTransferWithoutIdeal(t *testing.T) {
 	r := NewTransferRecord(Transfer{Size: 10}, "h1", "h2", nil)
-	r.Posted(0)
-	r.Completed(units.Microsecond, 0)
+	r.CountPosted(0)
+	r.RecordCompletion(units.Microsecond, 0)
 	if x := r.Result(); x.Ideal != 0 || x.SlowdownMean != 0 || x.SlowdownMax != 0 || x.CompletionMax != 1 {
 		t.Errorf("%+v", x)
 	}
@@ -127,22 +127,22 @@ func TestSpans(t *testing.T) {
 		sum := 0.0
 		for i := range n {
 			x := units.Time(seed[i%len(seed)])
-			s.add(x)
+			s.addSpan(x)
 			all = append(all, x)
 			sum += float64(x)
 		}
 		slices.Sort(all)
 		if n == 0 {
-			if got := s.at(0, 50, 100); !slices.Equal(got, make([]units.Time, 3)) || s.mean() != 0 || s.least != 0 || s.most != 0 {
-				t.Fatalf("of nothing: %v, mean %v", got, s.mean())
+			if got := s.percentiles(0, 50, 100); !slices.Equal(got, make([]units.Time, 3)) || s.meanSpan() != 0 || s.minSpan != 0 || s.maxSpan != 0 {
+				t.Fatalf("of nothing: %v, mean %v", got, s.meanSpan())
 			}
 			return
 		}
-		if s.least != all[0] || s.most != all[n-1] || s.count != uint64(n) || math.Abs(float64(s.mean())-sum/float64(n)) > 1+1e-9*sum {
-			t.Fatalf("least %v, most %v, mean %v of %d; want %v, %v, %v", s.least, s.most, s.mean(), s.count, all[0], all[n-1], sum/float64(n))
+		if s.minSpan != all[0] || s.maxSpan != all[n-1] || s.count != uint64(n) || math.Abs(float64(s.meanSpan())-sum/float64(n)) > 1+1e-9*sum {
+			t.Fatalf("least %v, most %v, mean %v of %d; want %v, %v, %v", s.minSpan, s.maxSpan, s.meanSpan(), s.count, all[0], all[n-1], sum/float64(n))
 		}
 		for _, p := range []float64{0, 1, 25, 50, 95, 99, 99.9, 100} {
-			got := s.at(p)[0]
+			got := s.percentiles(p)[0]
 			want := all[max(int(math.Ceil(p/100*float64(n)-1e-9)), 1)-1]
 			// The histogram counts in whole nanoseconds.
 			if n <= fewSpans && got != want || math.Abs(float64(got-want)) > 0.01*float64(want)+1000 {
@@ -156,10 +156,10 @@ func TestSpans(t *testing.T) {
 func TestSpansBeyond(t *testing.T) {
 	var s spans
 	for range fewSpans + 1 {
-		s.add(2 * units.Hour)
+		s.addSpan(2 * units.Hour)
 	}
-	if got := s.at(50, 99); got[0] != 2*units.Hour || got[1] != 2*units.Hour || s.mean() != 2*units.Hour {
-		t.Errorf("%v, mean %v", got, s.mean())
+	if got := s.percentiles(50, 99); got[0] != 2*units.Hour || got[1] != 2*units.Hour || s.meanSpan() != 2*units.Hour {
+		t.Errorf("%v, mean %v", got, s.meanSpan())
 	}
 }
 
@@ -169,7 +169,7 @@ func TestSpansBeyond(t *testing.T) {
 func TestARecordIsSmall(t *testing.T) {
 	var s spans
 	for i := range 100_000 {
-		s.add(units.Time(i) * units.Microsecond)
+		s.addSpan(units.Time(i) * units.Microsecond)
 		if i < fewSpans && s.many != nil {
 			t.Fatalf("a histogram for %d messages", i+1)
 		}
@@ -177,7 +177,7 @@ func TestARecordIsSmall(t *testing.T) {
 	if s.few != nil || len(s.many.counts) > 5000 {
 		t.Errorf("%d spans kept one by one, %d buckets", len(s.few), len(s.many.counts))
 	}
-	if n := testing.AllocsPerRun(1000, func() { s.add(units.Millisecond) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.addSpan(units.Millisecond) }); n != 0 {
 		t.Errorf("%v allocations for a message", n)
 	}
 }

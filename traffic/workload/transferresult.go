@@ -17,8 +17,8 @@ type TransferCounters struct {
 	OutOfSequence uint64 `json:"out_of_sequence_packets"`
 }
 
-// Add adds d, such as the counters of another queue pair.
-func (c *TransferCounters) Add(d TransferCounters) {
+// AddCounters adds d, such as the counters of another queue pair.
+func (c *TransferCounters) AddCounters(d TransferCounters) {
 	c.Packets += d.Packets
 	c.Retransmitted += d.Retransmitted
 	c.Bytes += d.Bytes

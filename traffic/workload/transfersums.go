@@ -44,7 +44,7 @@ func SumTransfers(results []TransferResult) *TransferSums {
 		s.Failed += x.Failed
 		s.Payload += x.Payload
 		s.Received += x.Received
-		s.TransferCounters.Add(x.TransferCounters)
+		s.TransferCounters.AddCounters(x.TransferCounters)
 		if x.Failed > 0 {
 			s.FailedOf++
 			if s.FirstFailure == "" {

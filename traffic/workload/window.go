@@ -20,7 +20,7 @@ const (
 	again
 )
 
-func (w *window) add(seq uint32) arrival {
+func (w *window) addSequence(seq uint32) arrival {
 	if int32(seq-w.next) >= 0 { // RFC 1982: also across the wrap to 0
 		// The skipped numbers have not been seen: clear their bits.
 		from := w.next

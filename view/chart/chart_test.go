@@ -68,7 +68,7 @@ func waves(t *testing.T, name string, ports int) string {
 				x.Dropped++
 			}
 		}
-		tap.Put(units.Time(k)*10*us, now)
+		tap.PutReadings(units.Time(k)*10*us, now)
 	}
 	r.Close()
 	var out bytes.Buffer
@@ -218,8 +218,8 @@ func TestPeaksStay(t *testing.T) {
 	if len(p.Series) != 1 || len(p.Series[0].X) > 4*201 {
 		t.Fatalf("%d lines of %d points", len(p.Series), len(p.Series[0].X))
 	}
-	if most := slices.Max(p.Series[0].Y); most != 10e3 || p.Y.Max != nil {
-		t.Errorf("the peak is %v of 10 KB", most)
+	if maxValue := slices.Max(p.Series[0].Y); maxValue != 10e3 || p.Y.Max != nil {
+		t.Errorf("the peak is %v of 10 KB", maxValue)
 	}
 }
 

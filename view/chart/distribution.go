@@ -93,13 +93,13 @@ func (d *Distribution) positive() float64 {
 // cdf returns the steps of the distribution, no more than a picture can show, from 0 to the
 // end of the axis.
 func (d *Distribution) cdf(end float64) (x, y figure.Values) {
-	const most = 4000
+	const maxPoints = 4000
 	x, y = figure.Values{0}, figure.Values{0}
 	sum, shown := 0.0, 0.0
 	for i, v := range d.values {
 		sum += v.weight
 		last := i == len(d.values)-1
-		if last || v.value != d.values[i+1].value && (len(d.values) <= most || sum-shown >= d.total/most) {
+		if last || v.value != d.values[i+1].value && (len(d.values) <= maxPoints || sum-shown >= d.total/maxPoints) {
 			shown = sum
 			share := min(sum/d.total, 1)
 			if last {

@@ -28,7 +28,7 @@ func span(s float64) string { return report.Span(units.Time(s * float64(units.Se
 // rounding error of their difference.
 func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
-func formatShare(v float64) string { return units.Percent(v, 3) }
+func formatShare(v float64) string { return units.FormatPercent(v, 3) }
 
 var flowMeasures = []flowMeasure{
 	{measure{"completion", "completion time", figure.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},

@@ -37,15 +37,15 @@ type Flow struct {
 
 // spread is the range of a line's values.
 type spread struct {
-	known       bool
-	least, most float64
+	known    bool
+	min, max float64
 }
 
 func (s *spread) add(v float64) {
 	if !s.known {
-		s.known, s.least, s.most = true, v, v
+		s.known, s.min, s.max = true, v, v
 	}
-	s.least, s.most = min(s.least, v), max(s.most, v)
+	s.min, s.max = min(s.min, v), max(s.max, v)
 }
 
 func (f *Flow) key() series.Flow {
@@ -121,7 +121,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 			f.To = row.At
 			for k, v := range row.Values {
 				if !math.IsNaN(v) {
-					f.Values[k].Add(v, row.Interval)
+					f.Values[k].AddValue(v, row.Interval)
 				}
 			}
 			if p, ok := merger.add(row, what, r.what.PerInterval); ok {
@@ -145,12 +145,12 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 		if err != nil {
 			return err
 		}
-		what, err := x.Find(r.options.What)
+		what, err := x.FindQuantity(r.options.What)
 		if err != nil {
 			return fmt.Errorf("--what: for this series of flows, %w", err)
 		}
 		r.what = x.Quantities()[what]
-		return x.Each(func(row *series.FlowRow) error {
+		return x.EachRow(func(row *series.FlowRow) error {
 			each(x, what, row)
 			return nil
 		})
@@ -240,12 +240,12 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 // is shown has known values of it that are not all 0.
 func (r *flowSeriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
-		return f.File == file && f.Values[k].Known() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
+		return f.File == file && f.Values[k].IsKnown() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
 	})
 }
 
 func measuredText(m *series.Measured, v float64) string {
-	if !m.Known() {
+	if !m.IsKnown() {
 		return "-"
 	}
 	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
@@ -316,7 +316,7 @@ func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
 // values other than 0, only such flows.
 func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	var all []*Flow
-	flat := func(f *Flow) bool { return f.lines.least == 0 && f.lines.most == 0 }
+	flat := func(f *Flow) bool { return f.lines.min == 0 && f.lines.max == 0 }
 	for i := range r.Flows {
 		if r.Flows[i].lines.known {
 			all = append(all, &r.Flows[i])
@@ -331,18 +331,18 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	case len(all) <= maxLines:
 		return all, "", nil
 	}
-	byMost := slices.Clone(all)
-	slices.SortStableFunc(byMost, func(a, b *Flow) int {
+	byMax := slices.Clone(all)
+	slices.SortStableFunc(byMax, func(a, b *Flow) int {
 		switch {
-		case a.lines.most > b.lines.most:
+		case a.lines.max > b.lines.max:
 			return -1
-		case a.lines.most < b.lines.most:
+		case a.lines.max < b.lines.max:
 			return 1
 		}
 		return 0
 	})
-	byMost = byMost[:maxLines]
-	drawn := slices.DeleteFunc(slices.Clone(all), func(f *Flow) bool { return !slices.Contains(byMost, f) })
+	byMax = byMax[:maxLines]
+	drawn := slices.DeleteFunc(slices.Clone(all), func(f *Flow) bool { return !slices.Contains(byMax, f) })
 	return drawn, fmt.Sprintf("only the %d of %d flows with the largest values are drawn; choose others with --flow", maxLines, len(all)), nil
 }
 
@@ -369,11 +369,11 @@ func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.
 			if !ok {
 				return
 			}
-			if r.what.PerInterval && lines[i].Empty() {
+			if r.what.PerInterval && lines[i].IsEmpty() {
 				// The first step begins with its interval.
-				lines[i].Add(series.Point{At: max(from, row.At-p.over), Value: p.value})
+				lines[i].AddPoint(series.Point{At: max(from, row.At-p.over), Value: p.value})
 			}
-			lines[i].Add(series.Point{At: row.At, Value: p.value})
+			lines[i].AddPoint(series.Point{At: row.At, Value: p.value})
 		}); err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func pairs(t *testing.T, name string, n int) string {
 			}
 			samples = append(samples, s)
 		}
-		tap.Put(units.Time(k)*10*us, samples)
+		tap.PutSamples(units.Time(k)*10*us, samples)
 	}
 	r.Close()
 	var out bytes.Buffer
@@ -185,7 +185,7 @@ func TestEdgeFlows(t *testing.T) {
 	const tcp = "tcp 10.0.0.3:5201 > 10.0.0.1:40000"
 	for k := 1; k <= 1000; k++ {
 		at := units.Time(k) * 10 * us
-		tap.Put(at, []series.FlowSample{
+		tap.PutSamples(at, []series.FlowSample{
 			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h1:eth0", QPN: 17, Transfer: "w"}, FlowReading: series.FlowReading{Rate: units.Gbps, Acked: 125}},
 			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h1:eth0", Name: "slow"}, FlowReading: series.FlowReading{Rate: units.Mbps, Waiting: 3000, Sent: 1250}},
 			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h3:eth0", Name: tcp}, FlowReading: series.FlowReading{Rate: units.Mbps, Waiting: units.Bytes(k), Dropped: 1}},

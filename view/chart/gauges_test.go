@@ -23,7 +23,7 @@ func points(t *testing.T, name string) string {
 	r := series.New(series.Options{Sources: []series.Source{{Port: "p:1"}, {Port: "p:2"}}, Gauges: append(ofPoint, ofEdge...), Ring: 4000})
 	tap := r.NewTap([]int32{0, 1})
 	for k := 1; k <= 1000; k++ {
-		tap.Put(units.Time(k)*10*us, []series.Reading{
+		tap.PutReadings(units.Time(k)*10*us, []series.Reading{
 			{Gauges: []float64{math.Sin(float64(k) / 100), float64(k) / 1000, 3000}}, {Gauges: []float64{gauge.None, gauge.None, gauge.None}},
 		})
 	}

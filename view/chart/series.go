@@ -64,7 +64,7 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 			}
 			all.add(row)
 			if r.takes(row) {
-				s.Add(row)
+				s.AddRow(row)
 			}
 		}); err != nil {
 			return nil, err
@@ -86,13 +86,13 @@ func (r *seriesReview) read(file string, each func(x *series.Reader, row *series
 		if err != nil {
 			return err
 		}
-		if r.quantity, err = x.Find(r.options.What); err != nil {
+		if r.quantity, err = x.FindQuantity(r.options.What); err != nil {
 			return fmt.Errorf("--what: for this series of queues, %w", err)
 		}
 		if r.options.Average > 0 && !r.quantity.IsRate() {
 			return fmt.Errorf("--average is for rates, but %s is not averaged", r.quantity)
 		}
-		return x.Each(func(row *series.Row) error {
+		return x.EachRow(func(row *series.Row) error {
 			each(x, row)
 			return nil
 		})
@@ -229,7 +229,7 @@ func (r *seriesReview) Write(w io.Writer) {
 // over time: whether any requested queue has known values of it that are not all 0.
 func (r *seriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Queues, func(q Queue) bool {
-		return q.File == file && q.Gauges[k].Known() && (q.Gauges[k].Min != 0 || q.Gauges[k].Max != 0)
+		return q.File == file && q.Gauges[k].IsKnown() && (q.Gauges[k].Min != 0 || q.Gauges[k].Max != 0)
 	})
 }
 
@@ -286,7 +286,7 @@ func (r *seriesReview) Figure() (*figure.Figure, string, error) {
 		if len(r.files) > 1 {
 			name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + name
 		}
-		if lines[i].Empty() {
+		if lines[i].IsEmpty() {
 			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
 		}
 		names = append(names, name)
@@ -357,16 +357,16 @@ func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool
 			}
 			if r.quantity.IsRate() {
 				var whole bool
-				if row, whole = merger.Add(row); !whole || drawn[i].Fleeting(row) {
+				if row, whole = merger.AddRow(row); !whole || drawn[i].IsTooShort(row) {
 					return
 				}
 			}
-			if v, ok := r.quantity.Of(row); ok {
-				if !momentary && lines[i].Empty() {
+			if v, ok := r.quantity.ValueIn(row); ok {
+				if !momentary && lines[i].IsEmpty() {
 					// The first step begins with its interval.
-					lines[i].Add(series.Point{At: max(from, row.At-row.Interval), Value: v})
+					lines[i].AddPoint(series.Point{At: max(from, row.At-row.Interval), Value: v})
 				}
-				lines[i].Add(series.Point{At: row.At, Value: v})
+				lines[i].AddPoint(series.Point{At: row.At, Value: v})
 			}
 		}); err != nil {
 			return nil, err

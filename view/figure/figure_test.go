@@ -333,16 +333,16 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("%v %v", x, y)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		n, most := rapid.IntRange(1, 3000).Draw(t, "n"), rapid.IntRange(4, 200).Draw(t, "most")
+		n, maxKept := rapid.IntRange(1, 3000).Draw(t, "n"), rapid.IntRange(4, 200).Draw(t, "most")
 		values := make(Values, n)
 		for i := range values {
 			values[i] = rapid.Float64Range(0, 1).Draw(t, "value")
 		}
-		x, y := Distribution(values, most)
+		x, y := Distribution(values, maxKept)
 		slices.Sort(values)
 		distinct := len(slices.Compact(slices.Clone(values)))
-		if len(x) > max(most, min(distinct, n)) || n > most && len(x) > most || len(x) < min(most, distinct)/4 {
-			t.Fatalf("%d points of %d values, %d distinct, at most %d", len(x), n, distinct, most)
+		if len(x) > max(maxKept, min(distinct, n)) || n > maxKept && len(x) > maxKept || len(x) < min(maxKept, distinct)/4 {
+			t.Fatalf("%d points of %d values, %d distinct, at most %d", len(x), n, distinct, maxKept)
 		}
 		for i := range x {
 			below, _ := slices.BinarySearch(values, math.Nextafter(x[i], 2))

@@ -118,7 +118,7 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 		var texts []string
 		for _, v := range row {
 			if p.data.z.log {
-				texts = append(texts, units.Digits(v, 2))
+				texts = append(texts, units.FormatDigits(v, 2))
 			} else {
 				texts = append(texts, format(v))
 			}

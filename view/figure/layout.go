@@ -29,13 +29,13 @@ type panel struct {
 }
 
 const (
-	edge    = 2  // around the figure
-	between = 9  // between panels
-	keyGap  = 4  // between the legend and panels
-	barGap  = 6  // between a heat map and its colour bar
-	barSize = 7  // of a colour bar
-	least   = 36 // minimum width of a panel's data area
-	lowest  = 24 // minimum height
+	edge     = 2  // around the figure
+	between  = 9  // between panels
+	keyGap   = 4  // between the legend and panels
+	barGap   = 6  // between a heat map and its colour bar
+	barSize  = 7  // of a colour bar
+	minWidth = 36 // minimum width of a panel's data area
+	lowest   = 24 // minimum height
 )
 
 // defaultSize is the size of labels in points, to which the sizes of lines are suited.
@@ -135,9 +135,9 @@ func (l *plan) alignLabels() {
 // setPlot gives the data areas the space that the margins leave.
 func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	l.plot.X = (inner.X - sum(l.left) - sum(l.right) - between*vg.Length(l.columns-1)) / vg.Length(l.columns)
-	if l.plot.X < least {
+	if l.plot.X < minWidth {
 		return fmt.Errorf("the figure is too narrow: of its %.3g in, %d columns of panels would have %.2g in each for data (at least %.2g): use fewer columns or shorter labels, or make it wider",
-			l.size.X/vg.Inch, l.columns, l.plot.X/vg.Inch, least/vg.Inch)
+			l.size.X/vg.Inch, l.columns, l.plot.X/vg.Inch, minWidth/vg.Inch)
 	}
 	if f.Height == 0 {
 		l.plot.Y = l.suitable()

@@ -107,7 +107,7 @@ func titled(title string, entries []entry, f face, width vg.Length, most int) ke
 
 // newKey lays out entries in rows no wider than width, or in columns if that takes more
 // than two rows or if rows may have only few entries.
-func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
+func newKey(entries []entry, f face, width vg.Length, maxRows int) (k key) {
 	k = key{entries: slices.Clone(entries), f: f}
 	for i := range k.entries {
 		e := &k.entries[i]
@@ -118,8 +118,8 @@ func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
 		widths[i] = k.entries[i].width(f)
 	}
 	rows := fill(widths, width)
-	if len(rows) > 2 || len(rows) == len(entries) || len(rows[0]) > most {
-		rows = columns(widths, width, most)
+	if len(rows) > 2 || len(rows) == len(entries) || len(rows[0]) > maxRows {
+		rows = columns(widths, width, maxRows)
 	}
 	k.rows = len(rows)
 	for _, row := range rows {
@@ -163,8 +163,8 @@ func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
 
 // columns distributes widths to rows whose columns are as wide as their widest entry: to as
 // few rows as possible, and then to as few columns.
-func columns(widths []vg.Length, width vg.Length, most int) (rows [][]vg.Length) {
-	for n := min(len(widths), most); n > 0; n-- {
+func columns(widths []vg.Length, width vg.Length, maxColumns int) (rows [][]vg.Length) {
+	for n := min(len(widths), maxColumns); n > 0; n-- {
 		if many := (len(widths) + n - 1) / n; n > 1 && (len(widths)+many-1)/many != n {
 			continue // 6 in rows of 4 become 3 and 3
 		}

@@ -99,12 +99,12 @@ func (r *ruler) number(v float64, power bool) string {
 	if power {
 		exponent := math.Floor(math.Log10(v) + 1e-9)
 		raised := "10^{" + minus(int(exponent)) + "}"
-		if times := units.Digits(v/math.Pow(10, exponent), digits); times != "1" {
+		if times := units.FormatDigits(v/math.Pow(10, exponent), digits); times != "1" {
 			return times + "·" + raised
 		}
 		return raised
 	}
-	return units.Digits(v, digits)
+	return units.FormatDigits(v, digits)
 }
 
 // ticks returns the marks of an axis of this length. The labels of an upright axis are

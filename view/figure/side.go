@@ -65,7 +65,7 @@ func (p *panel) sideX(l *plan, written bool) (s side) {
 
 // slots returns labels for names side by side: wrapped if they fit, otherwise slanted, and
 // only for some of the names if even slanted ones do not fit.
-func slots(names []string, length, most vg.Length, f face) (ticks []tick, slanted bool) {
+func slots(names []string, length, maxLength vg.Length, f face) (ticks []tick, slanted bool) {
 	n := vg.Length(len(names))
 	slot := length/n - f.points()*0.5
 	for i, name := range names {
@@ -88,7 +88,7 @@ func slots(names []string, length, most vg.Length, f face) (ticks []tick, slante
 	every := int(math.Ceil(float64(room * n / length)))
 	some := ticks[:0]
 	for i := 0; i < len(names); i += every {
-		some = append(some, tick{at: ticks[i].at, label: f.cut(strings.ReplaceAll(names[i], "\n", " "), max(most*0.8, 45))})
+		some = append(some, tick{at: ticks[i].at, label: f.cut(strings.ReplaceAll(names[i], "\n", " "), max(maxLength*0.8, 45))})
 	}
 	return some, slanted
 }

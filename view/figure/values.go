@@ -57,18 +57,18 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 // returns only most points: the largest quarter of these one by one, for the tail, and the
 // others with about equal shares between them. The minimum, with its share, is always
 // included. NaNs are ignored. most is at least 4.
-func Distribution(values Values, most int) (x, y Values) {
+func Distribution(values Values, maxPoints int) (x, y Values) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	slices.Sort(sorted)
 	n := len(sorted)
-	tail := most / 4
-	body := most - tail
+	tail := maxPoints / 4
+	body := maxPoints - tail
 	for i, v := range sorted {
 		if i+1 < n && sorted[i+1] == v {
 			continue
 		}
 		// Before the tail, the k-th point represents k parts of the values.
-		if n > most && i < n-tail && len(x) > 0 && (i+1)*body < n*len(x) {
+		if n > maxPoints && i < n-tail && len(x) > 0 && (i+1)*body < n*len(x) {
 			continue
 		}
 		x, y = append(x, v), append(y, float64(i+1)/float64(n))

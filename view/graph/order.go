@@ -18,7 +18,7 @@ func (r *rows) arrange() {
 		r.chain(row)
 		r.number(row)
 	}
-	best, least := r.orders(), r.cost()
+	best, minCost := r.orders(), r.cost()
 	for i := range sweeps {
 		for t := range r.order {
 			if i%2 == 0 { // downwards
@@ -28,8 +28,8 @@ func (r *rows) arrange() {
 				r.sortBy(t, t-1)
 			}
 		}
-		if c := r.cost(); c < least {
-			best, least = r.orders(), c
+		if c := r.cost(); c < minCost {
+			best, minCost = r.orders(), c
 		}
 	}
 	r.order = best

@@ -27,7 +27,7 @@ var columns = []column{
 	{title: "OUT Mb/s", width: 8, value: func(r *row) float64 { return r.out / 1e6 }, format: rate},
 	{title: "USE%", width: 4, value: func(r *row) float64 { return 100 * r.outUse }, format: percent},
 	{title: "QUEUE", width: 5, value: func(r *row) float64 { return r.queue }, format: amount},
-	{title: "MAX", width: 4, value: func(r *row) float64 { return r.most }, format: amount},
+	{title: "MAX", width: 4, value: func(r *row) float64 { return r.maxQueue }, format: amount},
 	{title: "DROP/s", width: 6, value: func(r *row) float64 { return r.drops }, format: amount},
 	{title: "MARK/s", width: 6, value: func(r *row) float64 { return r.marks }, format: amount},
 	{title: "TRIM/s", width: 6, value: func(r *row) float64 { return r.trims }, format: amount},

@@ -17,13 +17,13 @@ type row struct {
 	class string // "" for the port as a whole
 	place int    // of the port in the plan
 
-	in, out               float64 // bits/s of frames without FCS
-	inPackets, outPackets float64
-	inUse, outUse         float64 // shares of the link's rate, with preamble, FCS and gap
-	queue, most, limit    float64 // bytes
-	drops, marks, trims   float64
-	dropped               float64 // since the start
-	reason                string  // of most drops, "" without drops
+	in, out                float64 // bits/s of frames without FCS
+	inPackets, outPackets  float64
+	inUse, outUse          float64 // shares of the link's rate, with preamble, FCS and gap
+	queue, maxQueue, limit float64 // bytes
+	drops, marks, trims    float64
+	dropped                float64 // since the start
+	reason                 string  // of most drops, "" without drops
 
 	paused, pausing       float64 // shares of time; of a port, its worst class's
 	pausedNow, pausingNow bool
@@ -118,7 +118,7 @@ func (b *base) portRow(p *status.Port, peerRate units.Rate) row {
 	r := row{
 		port: p, in: 8 * b.rate(q.RxBytes, p.RxBytes), out: 8 * b.rate(q.TxBytes, p.TxBytes),
 		inPackets: b.rate(q.RxPackets, p.RxPackets), outPackets: b.rate(q.TxPackets, p.TxPackets), inUse: none, outUse: none,
-		queue: float64(p.QueueBytes), most: float64(p.QueueMax), limit: float64(p.QueueLimit),
+		queue: float64(p.QueueBytes), maxQueue: float64(p.QueueMax), limit: float64(p.QueueLimit),
 		drops: b.rate(q.Dropped, p.Dropped), marks: b.rate(q.Marked, p.Marked), trims: b.rate(q.Trimmed, p.Trimmed),
 		dropped: float64(p.Dropped), paused: none, pausing: none, pausesIn: none, pausesOut: none, xoffIn: none, xoffOut: none,
 	}
@@ -153,7 +153,7 @@ func (b *base) classRow(p *status.Port, k int) row {
 	r := row{
 		port: p, class: c.Name, in: none, inPackets: none, inUse: none, outUse: none,
 		out: 8 * b.rate(q.TxBytes, c.TxBytes), outPackets: b.rate(q.TxPackets, c.TxPackets),
-		queue: float64(c.QueueBytes), most: float64(c.QueueMax), limit: float64(c.QueueLimit),
+		queue: float64(c.QueueBytes), maxQueue: float64(c.QueueMax), limit: float64(c.QueueLimit),
 		drops: b.rate(q.Dropped, c.Dropped), marks: b.rate(q.Marked, c.Marked), trims: b.rate(q.Trimmed, c.Trimmed),
 		dropped: float64(c.Dropped),
 		paused:  b.shareOfTime(q.PausedTime, c.PausedTime), pausing: b.shareOfTime(q.PausingTime, c.PausingTime),

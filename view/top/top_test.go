@@ -270,7 +270,7 @@ func TestRates_AreOverEmulatedTime(t *testing.T) {
 	}{
 		{"in", a.in, 10e6}, {"out", a.out, 20e6}, {"packets in", a.inPackets, 1250}, {"packets out", a.outPackets, 2500},
 		{"use in", a.inUse, (10e6 + 1250*24*8) / 50e6}, {"use out", a.outUse, (20e6 + 2500*24*8) / 100e6},
-		{"drops", a.drops, 20}, {"marks", a.marks, 100}, {"trims", a.trims, 10}, {"dropped", a.dropped, 14}, {"queue", a.queue, 7}, {"most", a.most, 9},
+		{"drops", a.drops, 20}, {"marks", a.marks, 100}, {"trims", a.trims, 10}, {"dropped", a.dropped, 14}, {"queue", a.queue, 7}, {"most", a.maxQueue, 9},
 		{"paused", a.paused, 0.5}, {"pausing", a.pausing, 1}, {"pauses in", a.pausesIn, 6}, {"pauses out", a.pausesOut, 8}, {"frames in", a.xoffIn, 2}, {"frames out", a.xoffOut, 10},
 		{"class x out", x.out, 1600}, {"class x paused", x.paused, 0.25}, {"class y paused", y.paused, 0.5}, {"class in", x.in, none},
 		{"use without a link", c.outUse, none}, {"paused without classes", c.paused, none}, {"a port that is new", c.in, 0},

@@ -35,12 +35,12 @@ func (h *AETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first AETHLen bytes of b.
-func (h *AETH) Put(b []byte) {
+// EncodeTo writes the header into the first AETHLen bytes of b.
+func (h *AETH) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint32(b, uint32(h.Syndrome)<<24|h.MSN&0xffffff)
 }
 
-func (*AETH) extension() Extension { return ExtAETH }
+func (*AETH) extensionBit() Extension { return ExtAETH }
 
 // rnrTimes are in units of 10 microseconds (IBTA §9.7.5.2.8).
 var rnrTimes = [32]uint32{

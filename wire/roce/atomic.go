@@ -22,8 +22,8 @@ func (h *AtomicETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first AtomicETHLen bytes of b.
-func (h *AtomicETH) Put(b []byte) {
+// EncodeTo writes the header into the first AtomicETHLen bytes of b.
+func (h *AtomicETH) EncodeTo(b []byte) {
 	_ = b[AtomicETHLen-1]
 	binary.BigEndian.PutUint64(b, h.VA)
 	binary.BigEndian.PutUint32(b[8:], h.RKey)
@@ -31,7 +31,7 @@ func (h *AtomicETH) Put(b []byte) {
 	binary.BigEndian.PutUint64(b[20:], h.Compare)
 }
 
-func (*AtomicETH) extension() Extension { return ExtAtomicETH }
+func (*AtomicETH) extensionBit() Extension { return ExtAtomicETH }
 
 // AtomicAckETH is the atomic acknowledge extended transport header, 8 bytes
 // (IBTA §5.2). It follows an AETH.
@@ -48,7 +48,7 @@ func (h *AtomicAckETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first AtomicAckETHLen bytes of b.
-func (h *AtomicAckETH) Put(b []byte) { binary.BigEndian.PutUint64(b, h.Original) }
+// EncodeTo writes the header into the first AtomicAckETHLen bytes of b.
+func (h *AtomicAckETH) EncodeTo(b []byte) { binary.BigEndian.PutUint64(b, h.Original) }
 
-func (*AtomicAckETH) extension() Extension { return ExtAtomicAckETH }
+func (*AtomicAckETH) extensionBit() Extension { return ExtAtomicAckETH }

@@ -34,17 +34,17 @@ func (h *BTH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first BTHLen bytes of b, with reserved bits 0. It
+// EncodeTo writes the header into the first BTHLen bytes of b, with reserved bits 0. It
 // truncates Pad, DestQP and PSN to their width on the wire.
-func (h *BTH) Put(b []byte) {
+func (h *BTH) EncodeTo(b []byte) {
 	_ = b[BTHLen-1]
 	b[0] = byte(h.Opcode)
-	b[1] = bit(h.Solicited, 0x80) | bit(h.MigReq, 0x40) | h.Pad&3<<4
+	b[1] = bitIf(h.Solicited, 0x80) | bitIf(h.MigReq, 0x40) | h.Pad&3<<4
 	binary.BigEndian.PutUint16(b[2:], h.PKey)
 	binary.BigEndian.PutUint32(b[4:], h.DestQP&0xffffff)
-	b[4] = bit(h.FECN, 0x80) | bit(h.BECN, 0x40)
+	b[4] = bitIf(h.FECN, 0x80) | bitIf(h.BECN, 0x40)
 	binary.BigEndian.PutUint32(b[8:], h.PSN&PSNMask)
-	b[8] = bit(h.AckReq, 0x80)
+	b[8] = bitIf(h.AckReq, 0x80)
 }
 
 // PadOf returns the pad count of a payload of n bytes (IBTA §9.2).
@@ -55,7 +55,7 @@ func uint24(b []byte) uint32 {
 	return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
 }
 
-func bit(set bool, mask byte) byte {
+func bitIf(set bool, mask byte) byte {
 	if set {
 		return mask
 	}

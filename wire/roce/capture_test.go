@@ -82,7 +82,7 @@ func relayer(t testing.TB, frame []byte) []byte {
 		}
 	}
 	buffer := gopacket.NewSerializeBuffer()
-	if err := Serialize(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
+	if err := SerializePacket(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()

@@ -15,14 +15,14 @@ func (*CNPReserved) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the bytes.
-func (*CNPReserved) Put(b []byte) { clear(b[:CNPReservedLen]) }
+// EncodeTo writes the bytes.
+func (*CNPReserved) EncodeTo(b []byte) { clear(b[:CNPReservedLen]) }
 
-func (*CNPReserved) extension() Extension { return ExtCNP }
+func (*CNPReserved) extensionBit() Extension { return ExtCNP }
 
-// Notification returns the BTH of the CNP that asks a queue pair to slow down. qp
+// CNPHeader returns the BTH of the CNP that asks a queue pair to slow down. qp
 // is the number of the queue pair at the sender of the marked packets, which gets
 // the CNP. The PSN is 0.
-func Notification(qp uint32) BTH {
+func CNPHeader(qp uint32) BTH {
 	return BTH{Opcode: NotifyCongestion, PKey: DefaultPKey, BECN: true, DestQP: qp}
 }

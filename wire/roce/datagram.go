@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// datagram finds the UDP payload in the IP packet at the beginning of ip. It
+// findDatagram finds the UDP payload in the IP packet at the beginning of ip. It
 // returns where the payload begins, and its length according to the UDP header. ip
 // may be shorter than that, if the packet was cut, or longer, if it is padded.
-func datagram(ip []byte) (at, length int, err error) {
+func findDatagram(ip []byte) (at, length int, err error) {
 	h, ok := wire.ParseIP(ip)
 	at = h.Header + wire.UDPHeader
 	switch {

@@ -21,11 +21,11 @@ func (h *DETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first DETHLen bytes of b.
-func (h *DETH) Put(b []byte) {
+// EncodeTo writes the header into the first DETHLen bytes of b.
+func (h *DETH) EncodeTo(b []byte) {
 	_ = b[DETHLen-1]
 	binary.BigEndian.PutUint32(b, h.QKey)
 	binary.BigEndian.PutUint32(b[4:], h.SourceQP&0xffffff)
 }
 
-func (*DETH) extension() Extension { return ExtDETH }
+func (*DETH) extensionBit() Extension { return ExtDETH }

@@ -60,16 +60,16 @@ var table = func() (t [256]format) {
 	set := func(o Opcode, e Extension) { t[o] = format{extensions: e, length: uint8(e.Len())} }
 	for i, e := range operations {
 		operation := Opcode(i)
-		set(RC.With(operation), e)
+		set(RC.WithOperation(operation), e)
 		if operation <= WriteOnlyImm {
-			set(UC.With(operation), e)
+			set(UC.WithOperation(operation), e)
 		}
 		if operation == SendOnly || operation == SendOnlyImm {
-			set(UD.With(operation), ExtDETH|e)
+			set(UD.WithOperation(operation), ExtDETH|e)
 		}
 	}
 	for operation, e := range improved {
-		set(IRN.With(operation), e)
+		set(IRN.WithOperation(operation), e)
 	}
 	set(NotifyCongestion, ExtCNP)
 	return t
@@ -81,8 +81,8 @@ var table = func() (t [256]format) {
 // implemented.
 func (o Opcode) Extensions() Extension { return table[o].extensions }
 
-// Valid reports whether the opcode is an operation of its service.
-func (o Opcode) Valid() bool { return table[o].extensions != 0 }
+// IsValid reports whether the opcode is an operation of its service.
+func (o Opcode) IsValid() bool { return table[o].extensions != 0 }
 
 // HeaderLen returns the length of the BTH and of the headers after it, in bytes.
 func (o Opcode) HeaderLen() int { return BTHLen + int(table[o].length) }

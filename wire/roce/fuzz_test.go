@@ -88,8 +88,8 @@ func FuzzTransport(f *testing.F) {
 		}
 		c := make([]byte, p.Len())
 		p.Put(c)
-		if err := again.Decode(c, len(c)); err != nil || again.BTH != p.BTH || again.RETH != p.RETH || again.Further().Atomic != p.Further().Atomic ||
-			again.AETH != p.AETH || again.Further().AtomicAck != p.Further().AtomicAck || again.Further().DETH != p.Further().DETH || again.ImmDt != p.ImmDt || again.IETH != p.IETH ||
+		if err := again.Decode(c, len(c)); err != nil || again.BTH != p.BTH || again.RETH != p.RETH || again.FurtherHeaders().Atomic != p.FurtherHeaders().Atomic ||
+			again.AETH != p.AETH || again.FurtherHeaders().AtomicAck != p.FurtherHeaders().AtomicAck || again.FurtherHeaders().DETH != p.FurtherHeaders().DETH || again.ImmDt != p.ImmDt || again.IETH != p.IETH ||
 			!bytes.Equal(again.Payload, p.Payload) {
 			t.Fatalf("%v\n%+v, again\n%+v", err, p, again)
 		}

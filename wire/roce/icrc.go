@@ -22,14 +22,14 @@ const ICRCLen = 4
 // ErrTruncated for an incomplete packet. IPv4 options and IPv6 extension headers
 // are not implemented: for them it returns ErrNotRoCE.
 func ICRC(ip []byte) (uint32, error) {
-	crc, _, err := icrc(ip)
+	crc, _, err := findICRC(ip)
 	return crc, err
 }
 
 // PutICRC writes the invariant CRC into the last four bytes of the packet. It
 // returns the errors of ICRC.
 func PutICRC(ip []byte) error {
-	crc, at, err := icrc(ip)
+	crc, at, err := findICRC(ip)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func PutICRC(ip []byte) error {
 // CheckICRC returns ErrICRC if the invariant CRC of a packet is wrong. Other errors
 // are those of ICRC.
 func CheckICRC(ip []byte) error {
-	crc, at, err := icrc(ip)
+	crc, at, err := findICRC(ip)
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,9 @@ func CheckICRC(ip []byte) error {
 // icrcSeed is the state of the CRC after eight bytes of ones.
 var icrcSeed = crc32.ChecksumIEEE([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 
-// icrc returns the CRC and the bytes that hold it.
-func icrc(ip []byte) (crc uint32, at []byte, err error) {
-	begin, length, err := datagram(ip)
+// findICRC returns the CRC and the bytes that hold it.
+func findICRC(ip []byte) (crc uint32, at []byte, err error) {
+	begin, length, err := findDatagram(ip)
 	if err != nil {
 		return 0, nil, err
 	}

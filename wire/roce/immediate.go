@@ -22,10 +22,10 @@ func (h *ImmDt) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the data into the first ImmDtLen bytes of b.
-func (h *ImmDt) Put(b []byte) { binary.BigEndian.PutUint32(b, h.Data) }
+// EncodeTo writes the data into the first ImmDtLen bytes of b.
+func (h *ImmDt) EncodeTo(b []byte) { binary.BigEndian.PutUint32(b, h.Data) }
 
-func (*ImmDt) extension() Extension { return ExtImmDt }
+func (*ImmDt) extensionBit() Extension { return ExtImmDt }
 
 // IETH is the invalidate extended transport header, 4 bytes (IBTA §5.2).
 type IETH struct {
@@ -41,7 +41,7 @@ func (h *IETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first IETHLen bytes of b.
-func (h *IETH) Put(b []byte) { binary.BigEndian.PutUint32(b, h.RKey) }
+// EncodeTo writes the header into the first IETHLen bytes of b.
+func (h *IETH) EncodeTo(b []byte) { binary.BigEndian.PutUint32(b, h.RKey) }
 
-func (*IETH) extension() Extension { return ExtIETH }
+func (*IETH) extensionBit() Extension { return ExtIETH }

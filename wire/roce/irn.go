@@ -49,13 +49,13 @@ func (h *SendETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first SendETHLen bytes of b.
-func (h *SendETH) Put(b []byte) {
+// EncodeTo writes the header into the first SendETHLen bytes of b.
+func (h *SendETH) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint32(b, h.Receive&PSNMask)
 	binary.BigEndian.PutUint32(b[4:], h.Packet&PSNMask)
 }
 
-func (*SendETH) extension() Extension { return ExtSendETH }
+func (*SendETH) extensionBit() Extension { return ExtSendETH }
 
 // Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *SelETH) Decode(b []byte) error {
@@ -66,7 +66,7 @@ func (h *SelETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first SelETHLen bytes of b.
-func (h *SelETH) Put(b []byte) { binary.BigEndian.PutUint32(b, h.PSN&PSNMask) }
+// EncodeTo writes the header into the first SelETHLen bytes of b.
+func (h *SelETH) EncodeTo(b []byte) { binary.BigEndian.PutUint32(b, h.PSN&PSNMask) }
 
-func (*SelETH) extension() Extension { return ExtSelETH }
+func (*SelETH) extensionBit() Extension { return ExtSelETH }

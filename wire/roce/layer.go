@@ -12,7 +12,7 @@ import (
 // gopacket's layer types of RoCEv2. A packet to UDP port 4791 is decoded as
 // Ethernet, IP, UDP, BTH, the headers that its opcode requires, payload, ICRC.
 var (
-	LayerTypeBTH          = register(0, "BTH", decodeBTH)
+	LayerTypeBTH          = registerLayer(0, "BTH", decodeBTH)
 	LayerTypeDETH         = registerLone(1, "DETH", ExtDETH)
 	LayerTypeRETH         = registerLone(2, "RETH", ExtRETH)
 	LayerTypeAtomicETH    = registerLone(3, "AtomicETH", ExtAtomicETH)
@@ -24,20 +24,20 @@ var (
 	LayerTypeSendETH      = registerLone(9, "SendETH", ExtSendETH)
 	LayerTypeSelETH       = registerLone(10, "SelETH", ExtSelETH)
 	LayerTypePayload      = registerLone(11, "RoCEPayload", ExtPayload)
-	LayerTypeICRC         = register(12, "ICRC", decodeICRC)
+	LayerTypeICRC         = registerLayer(12, "ICRC", decodeICRC)
 )
 
 // firstLayer is the number of the first layer type; gopacket leaves numbers from
 // 1000 on to other packages.
 const firstLayer = 1710
 
-func register(n int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {
+func registerLayer(n int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {
 	return gopacket.RegisterLayerType(firstLayer+n, gopacket.LayerTypeMetadata{Name: name, Decoder: decode})
 }
 
 // registerLone registers a header that can be decoded without the BTH before it.
 func registerLone(n int, name string, e Extension) gopacket.LayerType {
-	return register(n, name, func(data []byte, p gopacket.PacketBuilder) error { return decodeNext(e, nil, data, p) })
+	return registerLayer(n, name, func(data []byte, p gopacket.PacketBuilder) error { return decodeNext(e, nil, data, p) })
 }
 
 var managementLayerType = gopacket.LayerTypeZero
@@ -73,7 +73,7 @@ func (l *BTHLayer) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
 // packet truncated. Errors are those of Packet.Decode; the fields are set with all
 // but ErrShort.
 func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	l.Truncated = truncated(df)
+	l.Truncated = isTruncated(df)
 	if err := l.BTH.Decode(data); err != nil {
 		if err == ErrShort {
 			df.SetTruncated()
@@ -81,19 +81,19 @@ func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) erro
 		return err
 	}
 	l.BaseLayer = layers.BaseLayer{Contents: data[:BTHLen], Payload: data[BTHLen:]}
-	if !l.Opcode.Valid() {
+	if !l.Opcode.IsValid() {
 		return fmt.Errorf("%w: it is %#02x", ErrOpcode, uint8(l.Opcode))
 	}
 	if l.Truncated {
 		return nil
 	}
-	_, err := l.payload(len(data))
+	_, err := l.payloadLen(len(data))
 	return err
 }
 
-// truncated reports whether an earlier layer found the packet truncated, which
+// isTruncated reports whether an earlier layer found the packet truncated, which
 // gopacket's interface does not expose.
-func truncated(df gopacket.DecodeFeedback) bool {
+func isTruncated(df gopacket.DecodeFeedback) bool {
 	switch df := df.(type) {
 	case gopacket.Packet:
 		return df.Metadata().Truncated
@@ -104,11 +104,11 @@ func truncated(df gopacket.DecodeFeedback) bool {
 }
 
 // NextLayerType returns the type of the first header after the BTH.
-func (l *BTHLayer) NextLayerType() gopacket.LayerType { return l.following(0, len(l.Payload)) }
+func (l *BTHLayer) NextLayerType() gopacket.LayerType { return l.nextLayerType(0, len(l.Payload)) }
 
-// following returns the type of what follows the headers up to done, with rest
+// nextLayerType returns the type of what follows the headers up to done, with rest
 // bytes left.
-func (l *BTHLayer) following(done Extension, rest int) gopacket.LayerType {
+func (l *BTHLayer) nextLayerType(done Extension, rest int) gopacket.LayerType {
 	left := l.Opcode.Extensions()
 	if done != 0 {
 		left &^= done | (done - 1)
@@ -135,13 +135,13 @@ func (l *BTHLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeO
 	if n := len(b.Bytes()); n&3 != 0 {
 		return fmt.Errorf("roce: %d bytes follow the BTH: pad the payload to a multiple of 4 (PayloadLayer does)", n)
 	}
-	return prepend(b, BTHLen, &l.BTH)
+	return prependHeader(b, BTHLen, &l.BTH)
 }
 
-func prepend(b gopacket.SerializeBuffer, n int, h interface{ Put([]byte) }) error {
+func prependHeader(b gopacket.SerializeBuffer, n int, h interface{ EncodeTo([]byte) }) error {
 	to, err := b.PrependBytes(n)
 	if err == nil {
-		h.Put(to)
+		h.EncodeTo(to)
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 type header[H any] interface {
 	*H
 	Decode(b []byte) error
-	Put(b []byte)
-	extension() Extension
+	EncodeTo(b []byte)
+	extensionBit() Extension
 }
 
 // ExtendedLayer is the layer of a header after the BTH.
@@ -38,10 +38,10 @@ type (
 	SelETHLayer       = ExtendedLayer[SelETH, *SelETH]
 )
 
-func (l *ExtendedLayer[H, P]) extension() Extension { return P(&l.Header).extension() }
+func (l *ExtendedLayer[H, P]) extensionBit() Extension { return P(&l.Header).extensionBit() }
 
 // LayerType returns the type of the header's layer.
-func (l *ExtendedLayer[H, P]) LayerType() gopacket.LayerType { return layerType(l.extension()) }
+func (l *ExtendedLayer[H, P]) LayerType() gopacket.LayerType { return layerType(l.extensionBit()) }
 
 // CanDecode returns the type of the layer.
 func (l *ExtendedLayer[H, P]) CanDecode() gopacket.LayerClass { return l.LayerType() }
@@ -51,7 +51,7 @@ func (l *ExtendedLayer[H, P]) NextLayerType() gopacket.LayerType {
 	if l.Base == nil {
 		return gopacket.LayerTypePayload
 	}
-	return l.Base.following(l.extension(), len(l.Payload))
+	return l.Base.nextLayerType(l.extensionBit(), len(l.Payload))
 }
 
 // DecodeFromBytes reads the header, or returns ErrShort.
@@ -60,17 +60,17 @@ func (l *ExtendedLayer[H, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFee
 		df.SetTruncated()
 		return err
 	}
-	n := l.length()
+	n := l.headersLen()
 	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
 	return nil
 }
 
 // SerializeTo writes the header.
 func (l *ExtendedLayer[H, P]) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return prepend(b, l.length(), P(&l.Header))
+	return prependHeader(b, l.headersLen(), P(&l.Header))
 }
 
-func (l *ExtendedLayer[H, P]) length() int { return l.extension().Len() }
+func (l *ExtendedLayer[H, P]) headersLen() int { return l.extensionBit().Len() }
 
 // PayloadLayer is the payload of a packet and its pad.
 type PayloadLayer struct {

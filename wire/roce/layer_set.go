@@ -37,11 +37,11 @@ func (l *Layers) Decoders() []gopacket.DecodingLayer {
 	}
 }
 
-// Serialize writes the layers of a whole packet, from Ethernet or IP to ICRC. With
+// SerializePacket writes the layers of a whole packet, from Ethernet or IP to ICRC. With
 // FixLengths it sets pad counts and lengths. With ComputeChecksums it sets the
 // ICRC, the checksum of an IPv4 header, and sets the UDP checksum to 0, as rdma_rxe
 // does: the ICRC protects the packet.
-func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...gopacket.SerializableLayer) error {
+func SerializePacket(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...gopacket.SerializableLayer) error {
 	if opts.FixLengths {
 		fixPad(l)
 	}

@@ -96,7 +96,7 @@ func TestLayers(t *testing.T) {
 // TestLayersOfTrimmed: a trimmed packet keeps its remaining headers.
 func TestLayersOfTrimmed(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	b := render(t, r, 4, random(r, RC.With(WriteOnlyImm), 1000))
+	b := render(t, r, 4, random(r, RC.WithOperation(WriteOnlyImm), 1000))
 	bth := ethernet + 28
 	for _, c := range []struct {
 		keep  int
@@ -137,7 +137,7 @@ func TestLayersOfTrimmed(t *testing.T) {
 
 func TestLayersRefuse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	ack := whole(render(t, r, 4, random(r, RC.With(Ack), 0)))[28:]
+	ack := whole(render(t, r, 4, random(r, RC.WithOperation(Ack), 0)))[28:]
 	for name, b := range map[string][]byte{
 		"without an ICRC":         ack[:16],
 		"with a payload":          append(bytes.Clone(ack), 0, 0, 0, 0),
@@ -155,7 +155,7 @@ func TestLayersRefuse(t *testing.T) {
 		v    byte
 		want error
 	}{{0, 0x44, ErrOpcode}, {1, 0x01, ErrVersion}} {
-		b := render(t, r, 4, random(r, RC.With(SendOnly), 100))
+		b := render(t, r, 4, random(r, RC.WithOperation(SendOnly), 100))
 		b[ethernet+28+c.at] = c.v
 		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
 		if e := p.ErrorLayer(); e == nil || !errors.Is(e.Error(), c.want) {
@@ -164,10 +164,10 @@ func TestLayersRefuse(t *testing.T) {
 	}
 	all := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 	for name, l := range map[string][]gopacket.SerializableLayer{
-		"without IP":              {&BTHLayer{BTH: BTH{Opcode: RC.With(Ack)}}, &AETHLayer{}, &ICRCLayer{}},
-		"a payload without a pad": {&BTHLayer{BTH: BTH{Opcode: RC.With(SendOnly)}}, gopacket.Payload("x"), &ICRCLayer{}},
+		"without IP":              {&BTHLayer{BTH: BTH{Opcode: RC.WithOperation(Ack)}}, &AETHLayer{}, &ICRCLayer{}},
+		"a payload without a pad": {&BTHLayer{BTH: BTH{Opcode: RC.WithOperation(SendOnly)}}, gopacket.Payload("x"), &ICRCLayer{}},
 	} {
-		if err := Serialize(gopacket.NewSerializeBuffer(), all, l...); err == nil {
+		if err := SerializePacket(gopacket.NewSerializeBuffer(), all, l...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -37,19 +37,19 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	}
 	e := o.Extensions()
 	if e.Has(ExtDETH) {
-		p.Further().DETH = DETH{QKey: r.Uint32(), SourceQP: r.Uint32N(1 << 24)}
+		p.FurtherHeaders().DETH = DETH{QKey: r.Uint32(), SourceQP: r.Uint32N(1 << 24)}
 	}
 	if e.Has(ExtRETH) {
 		p.RETH = RETH{VA: r.Uint64(), RKey: r.Uint32(), Length: r.Uint32()}
 	}
 	if e.Has(ExtAtomicETH) {
-		p.Further().Atomic = AtomicETH{VA: r.Uint64(), RKey: r.Uint32(), Swap: r.Uint64(), Compare: r.Uint64()}
+		p.FurtherHeaders().Atomic = AtomicETH{VA: r.Uint64(), RKey: r.Uint32(), Swap: r.Uint64(), Compare: r.Uint64()}
 	}
 	if e.Has(ExtAETH) {
 		p.AETH = AETH{Syndrome: []uint8{0, 0x0a, SyndromeUnlimited, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63}[r.IntN(9)], MSN: r.Uint32N(1 << 24)}
 	}
 	if e.Has(ExtAtomicAckETH) {
-		p.Further().AtomicAck = AtomicAckETH{Original: r.Uint64()}
+		p.FurtherHeaders().AtomicAck = AtomicAckETH{Original: r.Uint64()}
 	}
 	if e.Has(ExtImmDt) {
 		p.ImmDt = ImmDt{Data: r.Uint32()}

@@ -51,8 +51,8 @@ const (
 // NotifyCongestion is the opcode of a CNP: 0x81.
 const NotifyCongestion Opcode = 0x81
 
-// With returns the opcode of an operation of a service.
-func (s Service) With(operation Opcode) Opcode { return Opcode(s)<<5 | operation }
+// WithOperation returns the opcode of an operation of a service.
+func (s Service) WithOperation(operation Opcode) Opcode { return Opcode(s)<<5 | operation }
 
 // Service returns the transport service.
 func (o Opcode) Service() Service { return Service(o >> 5) }

@@ -20,7 +20,7 @@ func (o Opcode) String() string {
 	switch {
 	case o == NotifyCongestion:
 		return "CNP"
-	case !o.Valid():
+	case !o.IsValid():
 		return fmt.Sprintf("opcode %#02x", uint8(o))
 	}
 	return o.Service().String() + " " + operationNames[o.Operation()]

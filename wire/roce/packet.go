@@ -36,9 +36,9 @@ type Further struct {
 	AtomicAck AtomicAckETH
 }
 
-// Further returns the packet's further headers, for reading and writing. They are zero in
+// FurtherHeaders returns the packet's further headers, for reading and writing. They are zero in
 // a new packet. A copy of the Packet struct shares them, so use Set to copy a packet.
-func (p *Packet) Further() *Further {
+func (p *Packet) FurtherHeaders() *Further {
 	if p.further == nil {
 		p.further = new(Further)
 	}
@@ -51,14 +51,14 @@ func (p *Packet) Set(from *Packet) {
 	*p = *from
 	p.Payload, p.further = payload, further
 	if from.further != nil {
-		*p.Further() = *from.further
+		*p.FurtherHeaders() = *from.further
 	}
 }
 
 // DecodeIP reads the packet whose IP header begins at ip[0]. Other bytes may follow the
 // packet. Errors are those of Decode, and ErrNotRoCE.
 func (p *Packet) DecodeIP(ip []byte) error {
-	at, length, err := datagram(ip)
+	at, length, err := findDatagram(ip)
 	if err != nil {
 		*p = Packet{}
 		return err
@@ -88,7 +88,7 @@ func (p *Packet) Decode(b []byte, length int) error {
 		return err
 	}
 	var err error
-	if p.Length, err = p.BTH.payload(length); err != nil {
+	if p.Length, err = p.BTH.payloadLen(length); err != nil {
 		return err
 	}
 	rest := b[BTHLen:]
@@ -100,7 +100,7 @@ func (p *Packet) Decode(b []byte, length int) error {
 		if len(rest) < n {
 			return nil // truncated, since length has room for all of them
 		}
-		p.decode(Extension(1)<<i, rest)
+		p.decodeHeader(Extension(1)<<i, rest)
 		p.Extensions |= 1 << i
 		rest = rest[n:]
 	}
@@ -111,9 +111,9 @@ func (p *Packet) Decode(b []byte, length int) error {
 	return nil
 }
 
-// payload returns the length of the payload of a packet that has length bytes from the
+// payloadLen returns the length of the payload of a packet that has length bytes from the
 // BTH to the ICRC. Errors: ErrOpcode and ErrLength.
-func (h *BTH) payload(length int) (n int, err error) {
+func (h *BTH) payloadLen(length int) (n int, err error) {
 	want := h.Opcode.Extensions()
 	if want == 0 {
 		return 0, ErrOpcode
@@ -125,19 +125,19 @@ func (h *BTH) payload(length int) (n int, err error) {
 	return n, nil
 }
 
-// decode reads one header. b is long enough.
-func (p *Packet) decode(e Extension, b []byte) {
+// decodeHeader reads one header. b is long enough.
+func (p *Packet) decodeHeader(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
-		_ = p.Further().DETH.Decode(b)
+		_ = p.FurtherHeaders().DETH.Decode(b)
 	case ExtRETH:
 		_ = p.RETH.Decode(b)
 	case ExtAtomicETH:
-		_ = p.Further().Atomic.Decode(b)
+		_ = p.FurtherHeaders().Atomic.Decode(b)
 	case ExtAETH:
 		_ = p.AETH.Decode(b)
 	case ExtAtomicAckETH:
-		_ = p.Further().AtomicAck.Decode(b)
+		_ = p.FurtherHeaders().AtomicAck.Decode(b)
 	case ExtImmDt:
 		_ = p.ImmDt.Decode(b)
 	case ExtIETH:
@@ -161,11 +161,11 @@ func (p *Packet) Put(b []byte) int {
 	length := max(len(p.Payload), p.Length)
 	bth := p.BTH
 	bth.Pad = PadOf(length)
-	bth.Put(b)
+	bth.EncodeTo(b)
 	n := BTHLen
 	for i, e := 0, bth.Opcode.Extensions(); e != 0; i, e = i+1, e>>1 {
 		if e&1 != 0 {
-			p.put(Extension(1)<<i, b[n:])
+			p.putHeader(Extension(1)<<i, b[n:])
 			n += int(extensionLen[i])
 		}
 	}
@@ -175,27 +175,27 @@ func (p *Packet) Put(b []byte) int {
 	return end
 }
 
-func (p *Packet) put(e Extension, b []byte) {
+func (p *Packet) putHeader(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
-		p.Further().DETH.Put(b)
+		p.FurtherHeaders().DETH.EncodeTo(b)
 	case ExtRETH:
-		p.RETH.Put(b)
+		p.RETH.EncodeTo(b)
 	case ExtAtomicETH:
-		p.Further().Atomic.Put(b)
+		p.FurtherHeaders().Atomic.EncodeTo(b)
 	case ExtAETH:
-		p.AETH.Put(b)
+		p.AETH.EncodeTo(b)
 	case ExtAtomicAckETH:
-		p.Further().AtomicAck.Put(b)
+		p.FurtherHeaders().AtomicAck.EncodeTo(b)
 	case ExtImmDt:
-		p.ImmDt.Put(b)
+		p.ImmDt.EncodeTo(b)
 	case ExtIETH:
-		p.IETH.Put(b)
+		p.IETH.EncodeTo(b)
 	case ExtSendETH:
-		p.Send.Put(b)
+		p.Send.EncodeTo(b)
 	case ExtSelETH:
-		p.Selective.Put(b)
+		p.Selective.EncodeTo(b)
 	case ExtCNP:
-		(*CNPReserved)(nil).Put(b)
+		(*CNPReserved)(nil).EncodeTo(b)
 	}
 }

@@ -19,20 +19,20 @@ func TestOpcodes(t *testing.T) {
 	}
 	for i := range 256 {
 		o := Opcode(i)
-		if o.Valid() != valid[o] || (o.Extensions() != 0) != valid[o] {
-			t.Errorf("%v: valid %v, want %v", o, o.Valid(), valid[o])
+		if o.IsValid() != valid[o] || (o.Extensions() != 0) != valid[o] {
+			t.Errorf("%v: valid %v, want %v", o, o.IsValid(), valid[o])
 		}
-		if o.Service().With(o.Operation()) != o {
+		if o.Service().WithOperation(o.Operation()) != o {
 			t.Errorf("%#x is not its service with its operation", i)
 		}
 	}
 	lengths := map[Opcode]int{
-		RC.With(SendOnly): 12, RC.With(SendOnlyImm): 16, RC.With(SendOnlyInv): 16, RC.With(SendLastInv): 16,
-		RC.With(WriteFirst): 28, RC.With(WriteOnlyImm): 32, RC.With(WriteMiddle): 12, RC.With(WriteLastImm): 16,
-		RC.With(ReadRequest): 28, RC.With(ReadFirst): 16, RC.With(ReadMiddle): 12, RC.With(ReadOnly): 16,
-		RC.With(Ack): 16, RC.With(AtomicAck): 24, RC.With(CompareSwap): 40, RC.With(FetchAdd): 40,
-		UC.With(SendOnly): 12, UC.With(WriteOnly): 28, UD.With(SendOnly): 20, UD.With(SendOnlyImm): 24, NotifyCongestion: 28,
-		IRN.With(SendMiddle): 20, IRN.With(SendOnlyInv): 24, IRN.With(WriteMiddle): 28, IRN.With(WriteLastImm): 32, IRN.With(Ack): 16, IRN.With(Nack): 20, IRN.With(ReadAck): 16, IRN.With(ReadRequest): 32, IRN.With(FetchAdd): 44, IRN.With(ReadMiddle): 12, IRN.With(AtomicAck): 24,
+		RC.WithOperation(SendOnly): 12, RC.WithOperation(SendOnlyImm): 16, RC.WithOperation(SendOnlyInv): 16, RC.WithOperation(SendLastInv): 16,
+		RC.WithOperation(WriteFirst): 28, RC.WithOperation(WriteOnlyImm): 32, RC.WithOperation(WriteMiddle): 12, RC.WithOperation(WriteLastImm): 16,
+		RC.WithOperation(ReadRequest): 28, RC.WithOperation(ReadFirst): 16, RC.WithOperation(ReadMiddle): 12, RC.WithOperation(ReadOnly): 16,
+		RC.WithOperation(Ack): 16, RC.WithOperation(AtomicAck): 24, RC.WithOperation(CompareSwap): 40, RC.WithOperation(FetchAdd): 40,
+		UC.WithOperation(SendOnly): 12, UC.WithOperation(WriteOnly): 28, UD.WithOperation(SendOnly): 20, UD.WithOperation(SendOnlyImm): 24, NotifyCongestion: 28,
+		IRN.WithOperation(SendMiddle): 20, IRN.WithOperation(SendOnlyInv): 24, IRN.WithOperation(WriteMiddle): 28, IRN.WithOperation(WriteLastImm): 32, IRN.WithOperation(Ack): 16, IRN.WithOperation(Nack): 20, IRN.WithOperation(ReadAck): 16, IRN.WithOperation(ReadRequest): 32, IRN.WithOperation(FetchAdd): 44, IRN.WithOperation(ReadMiddle): 12, IRN.WithOperation(AtomicAck): 24,
 	}
 	for o, want := range lengths {
 		if o.HeaderLen() != want || BTHLen+o.Extensions().Len() != want {
@@ -75,7 +75,7 @@ func TestSet(t *testing.T) {
 		b, again := make([]byte, p.Len()), make([]byte, p.Len())
 		p.Put(b)
 		c.Set(p)
-		*p.Further() = Further{DETH: DETH{QKey: 1}, Atomic: AtomicETH{VA: 1}, AtomicAck: AtomicAckETH{Original: 1}}
+		*p.FurtherHeaders() = Further{DETH: DETH{QKey: 1}, Atomic: AtomicETH{VA: 1}, AtomicAck: AtomicAckETH{Original: 1}}
 		clear(p.Payload)
 		if n := c.Put(again); n != len(b) || !bytes.Equal(b, again) {
 			t.Fatalf("the copy is written as % x, not as % x", again, b)
@@ -163,19 +163,19 @@ func TestTrimmed(t *testing.T) {
 				}
 			}
 			if !want.Extensions.Has(ExtDETH) {
-				want.Further().DETH = DETH{}
+				want.FurtherHeaders().DETH = DETH{}
 			}
 			if !want.Extensions.Has(ExtRETH) {
 				want.RETH = RETH{}
 			}
 			if !want.Extensions.Has(ExtAtomicETH) {
-				want.Further().Atomic = AtomicETH{}
+				want.FurtherHeaders().Atomic = AtomicETH{}
 			}
 			if !want.Extensions.Has(ExtAETH) {
 				want.AETH = AETH{}
 			}
 			if !want.Extensions.Has(ExtAtomicAckETH) {
-				want.Further().AtomicAck = AtomicAckETH{}
+				want.FurtherHeaders().AtomicAck = AtomicAckETH{}
 			}
 			if !want.Extensions.Has(ExtImmDt) {
 				want.ImmDt = ImmDt{}
@@ -207,8 +207,8 @@ func TestDecodeRefuses(t *testing.T) {
 		p.Put(b)
 		return b
 	}
-	send := put(Packet{BTH: BTH{Opcode: RC.With(SendOnly)}, Payload: []byte{1, 2, 3, 4}})
-	ack := put(Packet{BTH: BTH{Opcode: RC.With(Ack)}})
+	send := put(Packet{BTH: BTH{Opcode: RC.WithOperation(SendOnly)}, Payload: []byte{1, 2, 3, 4}})
+	ack := put(Packet{BTH: BTH{Opcode: RC.WithOperation(Ack)}})
 	with := func(b []byte, at int, v byte) []byte {
 		b = bytes.Clone(b)
 		b[at] = v
@@ -246,7 +246,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 // TestNotification checks the bytes of a CNP (ConnectX sends the same, with DSCP 48).
 func TestNotification(t *testing.T) {
-	p := Packet{BTH: Notification(0xd2)}
+	p := Packet{BTH: CNPHeader(0xd2)}
 	b := make([]byte, p.Len())
 	p.Put(b)
 	want := append([]byte{0x81, 0x00, 0xff, 0xff, 0x40, 0, 0, 0xd2, 0, 0, 0, 0}, make([]byte, 20)...)
@@ -259,12 +259,12 @@ func TestNotification(t *testing.T) {
 // spill into its neighbours.
 func TestHeadersTakeTheirBits(t *testing.T) {
 	b := make([]byte, BTHLen)
-	(&BTH{Pad: 0xff, DestQP: ^uint32(0), PSN: ^uint32(0)}).Put(b)
+	(&BTH{Pad: 0xff, DestQP: ^uint32(0), PSN: ^uint32(0)}).EncodeTo(b)
 	if want := []byte{0, 0x30, 0, 0, 0, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff}; !bytes.Equal(b, want) {
 		t.Errorf("BTH % x, want % x", b, want)
 	}
-	(&AETH{Syndrome: 1, MSN: ^uint32(0)}).Put(b)
-	(&DETH{SourceQP: ^uint32(0)}).Put(b[4:])
+	(&AETH{Syndrome: 1, MSN: ^uint32(0)}).EncodeTo(b)
+	(&DETH{SourceQP: ^uint32(0)}).EncodeTo(b[4:])
 	if want := []byte{1, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff}; !bytes.Equal(b, want) {
 		t.Errorf("AETH and DETH % x, want % x", b, want)
 	}
@@ -314,7 +314,7 @@ func TestThePacketPathDoesNotAllocate(t *testing.T) {
 
 func BenchmarkCheckICRC(b *testing.B) {
 	r := rand.New(rand.NewPCG(13, 14))
-	ip := whole(render(b, r, 4, random(r, RC.With(SendMiddle), 1024)))
+	ip := whole(render(b, r, 4, random(r, RC.WithOperation(SendMiddle), 1024)))
 	b.SetBytes(int64(len(ip)))
 	for b.Loop() {
 		if err := CheckICRC(ip); err != nil {
@@ -325,7 +325,7 @@ func BenchmarkCheckICRC(b *testing.B) {
 
 func BenchmarkDecodeIP(b *testing.B) {
 	r := rand.New(rand.NewPCG(15, 16))
-	ip := whole(render(b, r, 4, random(r, RC.With(WriteOnly), 1024)))
+	ip := whole(render(b, r, 4, random(r, RC.WithOperation(WriteOnly), 1024)))
 	var p Packet
 	for b.Loop() {
 		if err := p.DecodeIP(ip); err != nil {

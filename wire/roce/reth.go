@@ -14,12 +14,12 @@ func (h *RETH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first RETHLen bytes of b.
-func (h *RETH) Put(b []byte) {
+// EncodeTo writes the header into the first RETHLen bytes of b.
+func (h *RETH) EncodeTo(b []byte) {
 	_ = b[RETHLen-1]
 	binary.BigEndian.PutUint64(b, h.VA)
 	binary.BigEndian.PutUint32(b[8:], h.RKey)
 	binary.BigEndian.PutUint32(b[12:], h.Length)
 }
 
-func (*RETH) extension() Extension { return ExtRETH }
+func (*RETH) extensionBit() Extension { return ExtRETH }

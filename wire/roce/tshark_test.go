@@ -49,8 +49,8 @@ func sharkRow(p *Packet) []string {
 	}
 	e := p.Extensions
 	if e.Has(ExtDETH) {
-		set("infiniband.deth.q_key", "0x%016x", p.Further().DETH.QKey)
-		set("infiniband.deth.srcqp", "0x%08x", p.Further().DETH.SourceQP)
+		set("infiniband.deth.q_key", "0x%016x", p.FurtherHeaders().DETH.QKey)
+		set("infiniband.deth.srcqp", "0x%08x", p.FurtherHeaders().DETH.SourceQP)
 	}
 	if e.Has(ExtRETH) {
 		set("infiniband.reth.va", "0x%016x", p.RETH.VA)
@@ -58,17 +58,17 @@ func sharkRow(p *Packet) []string {
 		set("infiniband.reth.dmalen", "%d", p.RETH.Length)
 	}
 	if e.Has(ExtAtomicETH) {
-		set("infiniband.reth.va", "0x%016x", p.Further().Atomic.VA)
-		set("infiniband.reth.r_key", "0x%08x", p.Further().Atomic.RKey)
-		set("infiniband.atomiceth.swapdt", "%d", p.Further().Atomic.Swap)
-		set("infiniband.atomiceth.cmpdt", "%d", p.Further().Atomic.Compare)
+		set("infiniband.reth.va", "0x%016x", p.FurtherHeaders().Atomic.VA)
+		set("infiniband.reth.r_key", "0x%08x", p.FurtherHeaders().Atomic.RKey)
+		set("infiniband.atomiceth.swapdt", "%d", p.FurtherHeaders().Atomic.Swap)
+		set("infiniband.atomiceth.cmpdt", "%d", p.FurtherHeaders().Atomic.Compare)
 	}
 	if e.Has(ExtAETH) {
 		set("infiniband.aeth.syndrome", "%d", p.AETH.Syndrome)
 		set("infiniband.aeth.msn", "%d", p.AETH.MSN)
 	}
 	if e.Has(ExtAtomicAckETH) {
-		set("infiniband.atomicacketh.origremdt", "%d", p.Further().AtomicAck.Original)
+		set("infiniband.atomicacketh.origremdt", "%d", p.FurtherHeaders().AtomicAck.Original)
 	}
 	if e.Has(ExtImmDt) {
 		set("infiniband.immdt", "%08[1]x,%08[1]x", p.ImmDt.Data) // the header and the field have one name
@@ -144,7 +144,7 @@ func TestTsharkReadsIRN(t *testing.T) {
 		}
 		va, key := p.RETH.VA, p.RETH.RKey
 		if e.Has(ExtAtomicETH) {
-			va, key = p.Further().Atomic.VA, p.Further().Atomic.RKey
+			va, key = p.FurtherHeaders().Atomic.VA, p.FurtherHeaders().Atomic.RKey
 		}
 		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
 		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
@@ -155,9 +155,9 @@ func TestTsharkReadsIRN(t *testing.T) {
 		field(ExtIETH, "0x%08x", p.IETH.RKey)
 		field(ExtAETH, "0x%02x", p.AETH.Syndrome)
 		field(ExtAETH, "%d", p.AETH.MSN)
-		field(ExtAtomicETH, "%d", p.Further().Atomic.Swap)
-		field(ExtAtomicETH, "%d", p.Further().Atomic.Compare)
-		field(ExtAtomicAckETH, "%d", p.Further().AtomicAck.Original)
+		field(ExtAtomicETH, "%d", p.FurtherHeaders().Atomic.Swap)
+		field(ExtAtomicETH, "%d", p.FurtherHeaders().Atomic.Compare)
+		field(ExtAtomicAckETH, "%d", p.FurtherHeaders().AtomicAck.Original)
 		first, come := e&ExtSelETH, e&ExtSelETH
 		if e.Has(ExtRETH | ExtAtomicETH) {
 			come = 0

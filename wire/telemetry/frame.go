@@ -8,29 +8,29 @@ import (
 	"github.com/weftlab/weft/wire/roce"
 )
 
-// Insert puts a stack into a frame that holds a complete RoCEv2 packet without one. The IP
+// InsertStack puts a stack into a frame that holds a complete RoCEv2 packet without one. The IP
 // header begins at l3. Insert returns the frame, which may have moved. The invariant CRC
 // does not change.
-func Insert(frame []byte, l3 int, s *Stack) []byte {
+func InsertStack(frame []byte, l3 int, s *Stack) []byte {
 	n := int(s.Len())
 	at := l3 + headerOf(frame[l3:]) + wire.UDPHeader
 	frame = slices.Insert(frame, at, make([]byte, n)...)
-	s.Put(frame[at:])
-	resize(frame, l3, n, Port)
+	s.EncodeTo(frame[at:])
+	resizeHeaders(frame, l3, n, Port)
 	return frame
 }
 
-// Remove takes the stack out of a frame with an IP packet to Port, in place, and reads it
+// RemoveStack takes the stack out of a frame with an IP packet to Port, in place, and reads it
 // into s. The rest is the RoCEv2 packet that the invariant CRC covers. If the stack is
-// invalid, Remove returns an error and the unchanged frame.
-func Remove(frame []byte, l3 int, s *Stack) ([]byte, error) {
+// invalid, RemoveStack returns an error and the unchanged frame.
+func RemoveStack(frame []byte, l3 int, s *Stack) ([]byte, error) {
 	at := l3 + headerOf(frame[l3:]) + wire.UDPHeader
 	n, err := s.Parse(frame[min(at, len(frame)):])
 	if err != nil {
 		return frame, err
 	}
 	frame = slices.Delete(frame, at, at+n)
-	resize(frame, l3, -n, roce.Port)
+	resizeHeaders(frame, l3, -n, roce.Port)
 	return frame, nil
 }
 
@@ -42,9 +42,9 @@ func headerOf(ip []byte) int {
 	return wire.IPv4Header
 }
 
-// resize adds n to the lengths in the IP and UDP headers, and sets the UDP destination
+// resizeHeaders adds n to the lengths in the IP and UDP headers, and sets the UDP destination
 // port.
-func resize(frame []byte, l3, n int, port uint16) {
+func resizeHeaders(frame []byte, l3, n int, port uint16) {
 	ip := frame[l3:]
 	udp := ip[headerOf(ip):]
 	add := func(b []byte) { binary.BigEndian.PutUint16(b, uint16(int(binary.BigEndian.Uint16(b))+n)) }

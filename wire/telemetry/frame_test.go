@@ -53,7 +53,7 @@ func TestInsertAndRemove(t *testing.T) {
 		for _, room := range []uint8{1, 5, MaxHops} {
 			before := frame(t, version, 40)
 			s := Stack{Room: room, Count: 1, Echo: true, Path: 0x1234, Hops: [MaxHops]Hop{99}}
-			with := Insert(slices.Clone(before), 14, &s)
+			with := InsertStack(slices.Clone(before), 14, &s)
 			if len(with) != len(before)+int(s.Len()) {
 				t.Fatalf("IPv%d: %d bytes with a stack of %d, %d without", version, len(with), s.Len(), len(before))
 			}
@@ -76,7 +76,7 @@ func TestInsertAndRemove(t *testing.T) {
 				t.Errorf("IPv%d: %+v, %v", version, got, err)
 			}
 			got = Stack{}
-			after, err := Remove(with, 14, &got)
+			after, err := RemoveStack(with, 14, &got)
 			if err != nil || got != s || !bytes.Equal(after, before) {
 				t.Errorf("IPv%d: %v, %+v, % x, not % x", version, err, got, after, before)
 			}
@@ -96,7 +96,7 @@ func TestRemoveRefuses(t *testing.T) {
 			if c.payload > 0 {
 				before[len(before)-c.payload] = c.first
 			}
-			after, err := Remove(slices.Clone(before), 14, new(Stack))
+			after, err := RemoveStack(slices.Clone(before), 14, new(Stack))
 			if err == nil || !strings.Contains(err.Error(), c.say) || !bytes.Equal(after, before) {
 				t.Errorf("IPv%d, %+v: %v", version, c, err)
 			}

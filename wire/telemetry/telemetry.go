@@ -74,8 +74,8 @@ func RateCode(r units.Rate) (code uint8, ok bool) {
 	return 0, false
 }
 
-// Rates returns the rates that have a code, in ascending order.
-func Rates() []units.Rate { return rates[1:] }
+// RateCodes returns the rates that have a code, in ascending order.
+func RateCodes() []units.Rate { return rates[1:] }
 
 // NewHop returns what a port writes at now. code is the code of its rate, sent the
 // bytes that it has sent since its start, queue the bytes that wait behind the packet.
@@ -93,14 +93,14 @@ func (h Hop) Rate() units.Rate { return rates[h>>(timeBits+sentBits+queueBits)] 
 // Queue returns how many bytes waited behind the packet, in units of 80 bytes.
 func (h Hop) Queue() units.Bytes { return units.Bytes(h&(1<<queueBits-1)) * queueUnit }
 
-func (h Hop) time() uint64 { return uint64(h>>(sentBits+queueBits)) & (1<<timeBits - 1) }
-func (h Hop) sent() uint64 { return uint64(h>>queueBits) & (1<<sentBits - 1) }
+func (h Hop) timestamp24() uint64 { return uint64(h>>(sentBits+queueBits)) & (1<<timeBits - 1) }
+func (h Hop) sentUnits() uint64   { return uint64(h>>queueBits) & (1<<sentBits - 1) }
 
 // Since returns the time from an earlier hop of the same port to h, and the bytes that
 // the port sent in that time: time modulo TimeWrap, bytes modulo SentWrap.
 func (h Hop) Since(before Hop) (t units.Time, sent units.Bytes) {
-	t = units.Time((h.time()-before.time())&(1<<timeBits-1)) * units.Nanosecond
-	return t, units.Bytes((h.sent()-before.sent())&(1<<sentBits-1)) * sentUnit
+	t = units.Time((h.timestamp24()-before.timestamp24())&(1<<timeBits-1)) * units.Nanosecond
+	return t, units.Bytes((h.sentUnits()-before.sentUnits())&(1<<sentBits-1)) * sentUnit
 }
 
 // Between is Since for a receiver by whose clock the hops are about that far apart. t
@@ -114,12 +114,12 @@ func (h Hop) Between(before Hop, about units.Time) (t units.Time, sent units.Byt
 	} else {
 		t -= TimeWrap // not that late: h is the earlier one
 	}
-	return t, sent, t > 0 && h.Rate() > 0 && h.Rate().Per(t) < SentWrap-sentUnit
+	return t, sent, t > 0 && h.Rate() > 0 && h.Rate().BytesIn(t) < SentWrap-sentUnit
 }
 
 // String formats h for test messages.
 func (h Hop) String() string {
-	return fmt.Sprintf("%v at %dns, %d x 128B sent, queue %v", h.Rate(), h.time(), h.sent(), h.Queue())
+	return fmt.Sprintf("%v at %dns, %d x 128B sent, queue %v", h.Rate(), h.timestamp24(), h.sentUnits(), h.Queue())
 }
 
 // Stack holds the hops of a packet and the room for more. The zero Stack means no
@@ -134,11 +134,11 @@ type Stack struct {
 	Hops [MaxHops]Hop
 }
 
-// Len returns the number of bytes that Put writes; 0 without room.
-func (s *Stack) Len() units.Bytes { return Size(int(s.Room)) }
+// Len returns the number of bytes that EncodeTo writes; 0 without room.
+func (s *Stack) Len() units.Bytes { return StackSize(int(s.Room)) }
 
-// Size returns the length of a stack with room for room hops.
-func Size(room int) units.Bytes {
+// StackSize returns the length of a stack with room for room hops.
+func StackSize(room int) units.Bytes {
 	if room == 0 {
 		return 0
 	}
@@ -156,11 +156,11 @@ func (s *Stack) Push(port uint16, h Hop) {
 	s.Path ^= port
 }
 
-// Written returns the hops that ports have written.
-func (s *Stack) Written() []Hop { return s.Hops[:s.Count] }
+// WrittenHops returns the hops that ports have written.
+func (s *Stack) WrittenHops() []Hop { return s.Hops[:s.Count] }
 
-// Put writes the stack to b, which has Len bytes for it.
-func (s *Stack) Put(b []byte) {
+// EncodeTo writes the stack to b, which has Len bytes for it.
+func (s *Stack) EncodeTo(b []byte) {
 	b[0], b[1] = s.Room<<4|s.Count, 0
 	if s.Echo {
 		b[1] = 0x80
@@ -183,7 +183,7 @@ func (s *Stack) Parse(b []byte) (int, error) {
 		return 0, fmt.Errorf("telemetry: %d bytes are shorter than a header of %d", len(b), HeaderLen)
 	}
 	room, count := b[0]>>4, b[0]&0xf
-	n := int(Size(int(room)))
+	n := int(StackSize(int(room)))
 	switch {
 	case room == 0 || room > MaxHops || count > room:
 		return 0, fmt.Errorf("telemetry: %d hops with room for %d: room is 1 to %d", count, room, MaxHops)

@@ -14,11 +14,11 @@ import (
 
 // TestRates: every rate except "unknown" has a unique code, which decodes to it.
 func TestRates(t *testing.T) {
-	if len(Rates()) != 15 {
-		t.Errorf("%d rates have a code", len(Rates()))
+	if len(RateCodes()) != 15 {
+		t.Errorf("%d rates have a code", len(RateCodes()))
 	}
 	last := units.Rate(0)
-	for i, r := range Rates() {
+	for i, r := range RateCodes() {
 		code, ok := RateCode(r)
 		if !ok || int(code) != i+1 || NewHop(code, 0, 0, 0).Rate() != r {
 			t.Errorf("%v has the code %d, %v, which stands for %v", r, code, ok, NewHop(code, 0, 0, 0).Rate())
@@ -47,7 +47,7 @@ func TestHopFields(t *testing.T) {
 		sent := units.Bytes(rapid.Int64Range(0, math.MaxInt64).Draw(t, "sent"))
 		queue := units.Bytes(rapid.OneOf(rapid.Int64Range(0, 6_000_000), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "queue"))
 		h := NewHop(code, at, sent, queue)
-		if h.Rate() != Rates()[code-1] {
+		if h.Rate() != RateCodes()[code-1] {
 			t.Fatalf("%v has another rate than code %d", h, code)
 		}
 		if want := min(queue/80*80, 5_242_800); h.Queue() != want {
@@ -107,7 +107,7 @@ func TestBetween(t *testing.T) {
 		{"no rate", 0, ms, ms, false},
 	} {
 		before := TimeWrap * 3 / 2
-		sent := c.rate.Per(max(c.passed, 0)) / 2 / 128 * 128
+		sent := c.rate.BytesIn(max(c.passed, 0)) / 2 / 128 * 128
 		elapsed, moved, ok := hop(c.rate, before+c.passed, sent).Between(hop(c.rate, before, 0), c.clock)
 		if ok != c.ok || ok && (elapsed != c.passed || moved != sent) {
 			t.Errorf("%s: %v, %d bytes, %v; want %v, %d, %v", c.name, elapsed, moved, ok, c.passed, sent, c.ok)
@@ -127,7 +127,7 @@ func TestPush(t *testing.T) {
 	if diff := cmp.Diff(full, s); diff != "" {
 		t.Errorf("a hop beyond the room (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Hop{one, two}, s.Written()); diff != "" || s.Path != 0x0325 {
+	if diff := cmp.Diff([]Hop{one, two}, s.WrittenHops()); diff != "" || s.Path != 0x0325 {
 		t.Errorf("path %04x, hops (-want +got):\n%s", s.Path, diff)
 	}
 	back := Stack{Room: 2, Echo: true}
@@ -141,8 +141,8 @@ func TestPush(t *testing.T) {
 	for range MaxHops + 3 {
 		most.Push(1, one)
 	}
-	if len(most.Written()) != MaxHops {
-		t.Errorf("%d hops in the most room", len(most.Written()))
+	if len(most.WrittenHops()) != MaxHops {
+		t.Errorf("%d hops in the most room", len(most.WrittenHops()))
 	}
 }
 
@@ -152,7 +152,7 @@ func TestPut(t *testing.T) {
 	s := Stack{Room: 2, Echo: true, Count: 1, Path: 0xabcd}
 	s.Hops[0] = NewHop(11, 0x030201*units.Nanosecond, 0x54321*128, 0x1234*80)
 	b := bytes.Repeat([]byte{0xee}, int(s.Len())+1)
-	s.Put(b)
+	s.EncodeTo(b)
 	want := []byte{
 		0x21, 0x80, 0xab, 0xcd,
 		0xb0, 0x30, 0x20, 0x15, 0x43, 0x21, 0x12, 0x34,
@@ -162,8 +162,8 @@ func TestPut(t *testing.T) {
 	if diff := cmp.Diff(want, b); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if s.Len() != 20 || Size(5) != 44 || Size(0) != 0 || new(Stack).Len() != 0 {
-		t.Errorf("lengths %d, %d, %d, %d", s.Len(), Size(5), Size(0), new(Stack).Len())
+	if s.Len() != 20 || StackSize(5) != 44 || StackSize(0) != 0 || new(Stack).Len() != 0 {
+		t.Errorf("lengths %d, %d, %d, %d", s.Len(), StackSize(5), StackSize(0), new(Stack).Len())
 	}
 }
 
@@ -175,11 +175,11 @@ func TestRoundTrip(t *testing.T) {
 			Echo: rapid.Bool().Draw(t, "echo"), Path: rapid.Uint16().Draw(t, "path"),
 		}
 		want.Count = uint8(rapid.IntRange(0, int(want.Room)).Draw(t, "count"))
-		for i := range want.Written() {
+		for i := range want.WrittenHops() {
 			want.Hops[i] = Hop(rapid.Uint64().Draw(t, "hop"))
 		}
 		b := make([]byte, want.Len(), want.Len()+10)
-		want.Put(b)
+		want.EncodeTo(b)
 		for _, b := range [][]byte{b, append(b, "payload..."...)} {
 			got := Stack{Room: MaxHops, Count: MaxHops, Hops: [MaxHops]Hop{1, 1, 1, 1, 1, 1, 1}}
 			n, err := got.Parse(b)
@@ -212,7 +212,7 @@ func TestParseRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	s := Stack{Room: 3, Count: 2, Path: 7, Echo: true, Hops: [MaxHops]Hop{1, 2}}
 	b := make([]byte, s.Len())
-	s.Put(b)
+	s.EncodeTo(b)
 	f.Add(b)
 	f.Add([]byte{0x50, 0, 0, 0})
 	f.Add([]byte{})
@@ -226,7 +226,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%+v from %d of %d bytes", s, n, len(b))
 		}
 		out := make([]byte, n)
-		s.Put(out)
+		s.EncodeTo(out)
 		if m, err := again.Parse(out); err != nil || m != n || again != s {
 			t.Fatalf("%+v is read back as %+v: %v", s, again, err)
 		}
@@ -240,7 +240,7 @@ func TestNothingAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		s.Count = 0
 		s.Push(1, NewHop(3, units.Second, 1000, 1000))
-		s.Put(b)
+		s.EncodeTo(b)
 		if _, err := s.Parse(b); err != nil {
 			t.Error(err)
 		}

@@ -44,7 +44,7 @@ type lister struct {
 	told  *Told
 }
 
-func (a *lister) Due() units.Time {
+func (a *lister) NextFlow() units.Time {
 	if len(a.flows) == 0 {
 		return units.Never
 	}
@@ -57,11 +57,11 @@ func (a *lister) Fire(_ units.Time, start func(pattern.Flow)) {
 	start(f)
 }
 
-func (a *lister) Arrived(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
+func (a *lister) OnArrival(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
 	a.told.Arrived = append(a.told.Arrived, f)
 }
 
-func (a *lister) Completed(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
+func (a *lister) OnCompletion(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
 	a.told.Completed = append(a.told.Completed, f)
 }
 
@@ -122,7 +122,7 @@ type client struct {
 	due               units.Time
 }
 
-func (c *client) Due() units.Time { return c.due }
+func (c *client) NextFlow() units.Time { return c.due }
 func (c *client) Fire(now units.Time, start func(pattern.Flow)) {
 	c.due = units.Never
 	c.sendRequest(now, start)
@@ -135,18 +135,18 @@ func (c *client) sendRequest(now units.Time, start func(pattern.Flow)) {
 	to := c.Servers[c.next%len(c.Servers)]
 	start(pattern.Flow{Tag: uint32(c.round), From: c.host, To: to, Size: 64, At: now, Group: uint64(c.host)<<32 | uint64(c.round)})
 }
-func (c *client) Arrived(now units.Time, _ pattern.Flow, start func(pattern.Flow)) {
+func (c *client) OnArrival(now units.Time, _ pattern.Flow, start func(pattern.Flow)) {
 	c.next += 1 + int(now/units.Microsecond)%3 // the arrival time decides where it goes on
 	c.sendRequest(now, start)
 }
-func (c *client) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (c *client) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
 type server struct{ host int }
 
-func (server) Due() units.Time                                        { return units.Never }
-func (server) Fire(units.Time, func(pattern.Flow))                    {}
-func (server) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
-func (s server) Arrived(now units.Time, f pattern.Flow, start func(pattern.Flow)) {
+func (server) NextFlow() units.Time                                      { return units.Never }
+func (server) Fire(units.Time, func(pattern.Flow))                       {}
+func (server) OnCompletion(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (s server) OnArrival(now units.Time, f pattern.Flow, start func(pattern.Flow)) {
 	start(pattern.Flow{Tag: f.Tag, From: s.host, To: f.From, Size: 20_000 + units.Bytes(f.Tag%7)*9000, At: now})
 }
 

@@ -11,8 +11,8 @@ import (
 // Records is a sink that keeps records.
 type Records []records.Record
 
-// Put implements records.Sink.
-func (k *Records) Put(r *records.Record) error { *k = append(*k, *r); return nil }
+// PutRecord implements records.Sink.
+func (k *Records) PutRecord(r *records.Record) error { *k = append(*k, *r); return nil }
 
 // Close implements records.Sink.
 func (k *Records) Close() error { return nil }
@@ -28,8 +28,8 @@ func CheckOnce(t testing.TB, l *List, all []records.Record, reads bool) {
 		}
 	}
 	for _, r := range all {
-		want[fmt.Sprint(r.From, r.To, r.Tag, r.Size, r.Born, r.Group)]--
-		if r.State == records.Done && (r.Arrived > r.End || r.Started < r.Born || r.Acked != r.Size) {
+		want[fmt.Sprint(r.From, r.To, r.Tag, r.Size, r.Created, r.Group)]--
+		if r.State == records.Done && (r.Arrived > r.End || r.Started < r.Created || r.Acked != r.Size) {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -38,7 +38,7 @@ type Entrance interface {
 
 // Queue is the egress queue of a port.
 type Queue interface {
-	Queued(now units.Time) (packets int, bytes units.Bytes)
+	QueueLength(now units.Time) (packets int, bytes units.Bytes)
 }
 
 // Config holds the parameters of a NIC.
@@ -111,8 +111,8 @@ func New(c Config) (*NIC, error) {
 // FD returns a descriptor that is readable when a frame is waiting to be read.
 func (n *NIC) FD() int { return n.epoll }
 
-// Holds returns how often the guest was held because its port's queue was long.
-func (n *NIC) Holds() uint64 { return n.holds }
+// HeldCount returns how often the guest was held because its port's queue was long.
+func (n *NIC) HeldCount() uint64 { return n.holds }
 
 // AdoptLink adopts the bounds and the rate of a link that has changed.
 func (n *NIC) AdoptLink(high, low units.Bytes, rate units.Rate) {
@@ -122,15 +122,15 @@ func (n *NIC) AdoptLink(high, low units.Bytes, rate units.Rate) {
 // Close closes the socket. It must no longer be polled.
 func (n *NIC) Close() error { return errors.Join(unix.Close(n.epoll), unix.Close(n.Config.FD)) }
 
-// Poll reads up to max frames and lets them enter the fabric at now. It returns how
+// PollInput reads up to max frames and lets them enter the fabric at now. It returns how
 // many it read.
-func (n *NIC) Poll(now units.Time, max int) (read int) {
+func (n *NIC) PollInput(now units.Time, max int) (read int) {
 	for read < max {
-		if n.full(now, n.High) {
+		if n.isFull(now, n.High) {
 			n.pauseReading(now)
 			return read
 		}
-		got := n.receive(min(max-read, batch))
+		got := n.receiveFrames(min(max-read, batch))
 		for i := range got {
 			n.enterFrame(now, i)
 		}
@@ -141,13 +141,13 @@ func (n *NIC) Poll(now units.Time, max int) (read int) {
 	return read
 }
 
-func (n *NIC) full(now units.Time, bound units.Bytes) bool {
-	_, queued := n.Queue.Queued(now)
+func (n *NIC) isFull(now units.Time, bound units.Bytes) bool {
+	_, queued := n.Queue.QueueLength(now)
 	return queued > bound
 }
 
-// receive reads up to want frames and returns their number, 0 when none is waiting.
-func (n *NIC) receive(want int) int {
+// receiveFrames reads up to want frames and returns their number, 0 when none is waiting.
+func (n *NIC) receiveFrames(want int) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
 		got, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(n.Config.FD), uintptr(unsafe.Pointer(&n.messages)), uintptr(want), unix.MSG_DONTWAIT, 0, 0)
@@ -178,39 +178,39 @@ func (n *NIC) enterFrame(now units.Time, i int) {
 // pauseReading stops reading the socket until the queue is short.
 func (n *NIC) pauseReading(now units.Time) {
 	n.holds++
-	n.watch(0)
-	n.timer.Arm(now + n.drained(now))
+	n.watchEvents(0)
+	n.timer.Arm(now + n.timeToDrain(now))
 }
 
-// drained returns the time until the queue is short, if nothing pauses it.
-func (n *NIC) drained(now units.Time) units.Time {
-	_, queued := n.Queue.Queued(now)
+// timeToDrain returns the time until the queue is short, if nothing pauses it.
+func (n *NIC) timeToDrain(now units.Time) units.Time {
+	_, queued := n.Queue.QueueLength(now)
 	return min(max(n.Rate.TimeOf(queued-n.Low), soonest), latest)
 }
 
 // Fire checks whether the queue is short again.
 func (n *NIC) Fire(now units.Time) {
-	if n.full(now, n.Low) {
-		n.timer.Arm(now + n.drained(now))
+	if n.isFull(now, n.Low) {
+		n.timer.Arm(now + n.timeToDrain(now))
 		return
 	}
-	n.watch(unix.EPOLLIN)
+	n.watchEvents(unix.EPOLLIN)
 }
 
-func (n *NIC) watch(events uint32) {
+func (n *NIC) watchEvents(events uint32) {
 	// The socket is in the set for as long as the NIC exists, so this cannot fail.
 	_ = unix.EpollCtl(n.epoll, unix.EPOLL_CTL_MOD, n.Config.FD, &unix.EpollEvent{Events: events})
 }
 
-// Deliver gives a packet to the guest and takes ownership of it. A packet that the
+// DeliverPacket gives a packet to the guest and takes ownership of it. A packet that the
 // socket has no room for is refused.
-func (n *NIC) Deliver(now units.Time, p *packet.Packet) {
+func (n *NIC) DeliverPacket(now units.Time, p *packet.Packet) {
 	b := p.Frame
 	if b == nil || p.Sum != 0 {
-		n.scratch = gso.Render(p, n.scratch)
+		n.scratch = gso.RenderPacket(p, n.scratch)
 		b = n.scratch
 	}
-	if !n.send(b) {
+	if !n.sendFrame(b) {
 		n.Entrance.Refused(now, p)
 	}
 	if n.Delivered != nil {
@@ -219,7 +219,7 @@ func (n *NIC) Deliver(now units.Time, p *packet.Packet) {
 	n.Pool.Free(p)
 }
 
-func (n *NIC) send(b []byte) bool {
+func (n *NIC) sendFrame(b []byte) bool {
 	for {
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(n.Config.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		if errno != unix.EINTR {

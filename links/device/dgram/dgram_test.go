@@ -26,9 +26,9 @@ func (f *fabric) Enter(_ units.Time, p *packet.Packet) {
 	f.pool.Free(p)
 }
 
-func (f *fabric) Malformed(_ units.Time, p *packet.Packet)       { f.malformed++; f.pool.Free(p) }
-func (f *fabric) Refused(units.Time, *packet.Packet)             { f.refused++ }
-func (f *fabric) Queued(units.Time) (packets int, b units.Bytes) { return 0, f.queued }
+func (f *fabric) Malformed(_ units.Time, p *packet.Packet)            { f.malformed++; f.pool.Free(p) }
+func (f *fabric) Refused(units.Time, *packet.Packet)                  { f.refused++ }
+func (f *fabric) QueueLength(units.Time) (packets int, b units.Bytes) { return 0, f.queued }
 
 // newNIC returns a NIC and the guest's end of its socket.
 func newNIC(t testing.TB, f *fabric) (n *NIC, guest int) {
@@ -67,10 +67,10 @@ func TestNIC_FramesEnterTheFabric(t *testing.T) {
 		want = append(want, frame(size, byte(i)))
 		send(t, guest, want[i])
 	}
-	if got := n.Poll(0, 2); got != 2 || len(f.entered) != 2 {
+	if got := n.PollInput(0, 2); got != 2 || len(f.entered) != 2 {
 		t.Errorf("%d read, %d entered, want 2", got, len(f.entered))
 	}
-	if got := n.Poll(0, 100); got != 3 {
+	if got := n.PollInput(0, 100); got != 3 {
 		t.Errorf("%d read, want the other 3", got)
 	}
 	for i := range want {
@@ -81,10 +81,10 @@ func TestNIC_FramesEnterTheFabric(t *testing.T) {
 	send(t, guest, frame(13, 1))                // no Ethernet header
 	send(t, guest, frame(packet.MaxFrame+1, 1)) // longer than any
 	send(t, guest, nil)
-	if got := n.Poll(0, 100); got != 3 || f.malformed != 3 || len(f.entered) != 5 {
+	if got := n.PollInput(0, 100); got != 3 || f.malformed != 3 || len(f.entered) != 5 {
 		t.Errorf("%d read, %d malformed, %d entered", got, f.malformed, len(f.entered))
 	}
-	if got := n.Poll(0, 100); got != 0 {
+	if got := n.PollInput(0, 100); got != 0 {
 		t.Errorf("%d read of nothing", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestNIC_ReadsManyFramesInOrder(t *testing.T) {
 			total++
 		}
 		f.queued = 0
-		n.Poll(0, 32)
+		n.PollInput(0, 32)
 	}
 	for i, b := range f.entered {
 		if !bytes.Equal(b, frame(60+i%40, byte(i))) {
@@ -130,8 +130,8 @@ func TestNIC_HoldsTheGuestWhileTheQueueIsLong(t *testing.T) {
 		t.Error("not readable")
 	}
 	f.queued = 30_001
-	if got := n.Poll(0, 32); got != 0 || readable(t, n) || n.Holds() != 1 {
-		t.Errorf("%d read into a long queue; readable %v, %d holds", got, readable(t, n), n.Holds())
+	if got := n.PollInput(0, 32); got != 0 || readable(t, n) || n.HeldCount() != 1 {
+		t.Errorf("%d read into a long queue; readable %v, %d holds", got, readable(t, n), n.HeldCount())
 	}
 	// 20 KB at 1 Gb/s take 160 us.
 	if due := f.engine.Next(); due < 150*units.Microsecond || due > 170*units.Microsecond {
@@ -147,13 +147,13 @@ func TestNIC_HoldsTheGuestWhileTheQueueIsLong(t *testing.T) {
 	if !readable(t, n) || f.engine.Next() != units.Never {
 		t.Errorf("not let go, or still looking: %v", f.engine.Next())
 	}
-	if got := n.Poll(f.engine.Now(), 32); got != 1 || len(f.entered) != 1 {
+	if got := n.PollInput(f.engine.Now(), 32); got != 1 || len(f.entered) != 1 {
 		t.Errorf("%d read", got)
 	}
 	n.AdoptLink(100, 50, units.Gbps)
 	send(t, guest, frame(1514, 1))
-	if got := n.Poll(f.engine.Now(), 32); got != 0 || n.Holds() != 2 {
-		t.Errorf("%d read beyond the new bound, %d holds", got, n.Holds())
+	if got := n.PollInput(f.engine.Now(), 32); got != 0 || n.HeldCount() != 2 {
+		t.Errorf("%d read beyond the new bound, %d holds", got, n.HeldCount())
 	}
 }
 
@@ -168,7 +168,7 @@ func TestNIC_DeliversWhatTheGuestReads(t *testing.T) {
 		if !p.Parse() {
 			t.Fatal("no frame")
 		}
-		n.Deliver(0, p)
+		n.DeliverPacket(0, p)
 	}
 	b := make([]byte, packet.MaxFrame)
 	for i, size := range []int{60, 1514, 9014} {
@@ -200,7 +200,7 @@ func TestNIC_DeliversWhatTheGuestReads(t *testing.T) {
 	f.refused = 0
 	unix.Shutdown(guest, unix.SHUT_RDWR)
 	deliver(frame(60, 1))
-	if f.refused != 1 || n.Poll(0, 10) != 0 {
+	if f.refused != 1 || n.PollInput(0, 10) != 0 {
 		t.Errorf("%d refused by a guest that has ended", f.refused)
 	}
 }
@@ -214,10 +214,10 @@ func TestNIC_PacketsDoNotAllocate(t *testing.T) {
 	n.Entrance = drop{f}
 	if a := testing.AllocsPerRun(100, func() {
 		_ = unix.Sendto(guest, b, 0, nil)
-		n.Poll(0, 32)
+		n.PollInput(0, 32)
 		p := f.pool.NewFrame(len(b))
 		copy(p.Frame, b)
-		n.Deliver(0, p)
+		n.DeliverPacket(0, p)
 		_, _ = unix.Read(guest, got)
 	}); a > 0 {
 		t.Errorf("%v allocations for a packet in and one out", a)

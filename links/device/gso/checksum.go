@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// sum adds the 16-bit words of b to s in one's complement (RFC 1071). It adds eight
+// addWords adds the 16-bit words of b to s in one's complement (RFC 1071). It adds eight
 // bytes at a time in memory order, which §2(B) allows: the result of fold is
 // byte-swapped relative to the wire and is written little-endian. An odd last byte
 // is padded with a zero.
-func sum(b []byte, s uint64) uint64 {
+func addWords(b []byte, s uint64) uint64 {
 	var c uint64
 	for len(b) >= 32 {
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), 0)
@@ -34,8 +34,8 @@ func sum(b []byte, s uint64) uint64 {
 	return s + c
 }
 
-// fold reduces a sum to 16 bits.
-func fold(s uint64) uint16 {
+// foldSum reduces a sum to 16 bits.
+func foldSum(s uint64) uint16 {
 	s = s&0xffffffff + s>>32
 	s = s&0xffffffff + s>>32
 	s = s&0xffff + s>>16
@@ -43,8 +43,8 @@ func fold(s uint64) uint16 {
 	return uint16(s)
 }
 
-// word returns v in memory order, for sum.
-func word(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }
+// toWord returns v in memory order, for addWords.
+func toWord(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }
 
 // csumField returns the offset of the checksum in a transport header of the
 // protocol, 0 when it is neither TCP nor UDP.
@@ -58,16 +58,16 @@ func csumField(proto uint8) int {
 	return 0
 }
 
-// complete replaces the sum of a pseudo-header, field bytes after start, with the
+// completeChecksum replaces the sum of a pseudo-header, field bytes after start, with the
 // checksum of everything from start on. UDP sends 0xffff for 0, which means no
 // checksum (RFC 768).
-func complete(b []byte, start, field int) { completeWith(b, nil, start, field) }
+func completeChecksum(b []byte, start, field int) { completeWith(b, nil, start, field) }
 
-// completeWith is complete for a packet whose bytes after b are data. From start on, b has
+// completeWith is completeChecksum for a packet whose bytes after b are data. From start on, b has
 // an even length if there is data, as the headers of TCP and UDP do.
 func completeWith(b, data []byte, start, field int) {
 	b = b[start:]
-	c := ^fold(sum(data, sum(b, 0)))
+	c := ^foldSum(addWords(data, addWords(b, 0)))
 	if c == 0 && field == 6 {
 		c = 0xffff
 	}

@@ -1,7 +1,7 @@
 // Package gso implements segmentation offload as Linux's TUN and TAP devices do it
 // with IFF_VNET_HDR: a host's kernel hands over super-packets of up to 64 KB with
-// partial checksums, described by a header, and accepts the same. Prepare and Split
-// cut a super-packet into packets that remain pieces of it, Render makes the wire
+// partial checksums, described by a header, and accepts the same. Prepare and NewSplitter
+// cut a super-packet into packets that remain pieces of it, RenderPacket makes the wire
 // bytes of a packet when they are needed, and a Joiner joins packets bound for a
 // host into super-packets.
 //
@@ -54,10 +54,10 @@ const (
 	GSOECN   = 0x80 // added to a TCP type: CWR is set, on the first segment only
 )
 
-// Decode reads the header at the beginning of b, of at least HeaderLen bytes, in
+// DecodeHeader reads the header at the beginning of b, of at least HeaderLen bytes, in
 // native byte order, which the device uses unless TUNSETVNETLE or TUNSETVNETBE has
 // set another.
-func Decode(b []byte) Header {
+func DecodeHeader(b []byte) Header {
 	return Header{
 		Flags:      b[0],
 		GSOType:    b[1],
@@ -68,8 +68,8 @@ func Decode(b []byte) Header {
 	}
 }
 
-// Put writes the header to the first HeaderLen bytes of b.
-func (h Header) Put(b []byte) {
+// EncodeTo writes the header to the first HeaderLen bytes of b.
+func (h Header) EncodeTo(b []byte) {
 	b[0], b[1] = h.Flags, h.GSOType
 	binary.NativeEndian.PutUint16(b[2:], h.HdrLen)
 	binary.NativeEndian.PutUint16(b[4:], h.GSOSize)

@@ -65,7 +65,7 @@ type Run struct {
 // or if they are consecutive datagrams of one UDP super-packet with equal TOS and TTL.
 //
 // A run that may still grow stays open until Flush; the caller calls Flush when it
-// has no more packets, or after a delay that it measures from Oldest.
+// has no more packets, or after a delay that it measures from OldestRun.
 type Joiner struct {
 	pool *packet.Pool
 	w    Writer
@@ -87,60 +87,60 @@ func NewJoiner(pool *packet.Pool, w Writer, ip bool) *Joiner {
 	return j
 }
 
-// Add takes p, a packet of a real program or a train, and writes the packets that cannot wait.
-func (j *Joiner) Add(now units.Time, p *packet.Packet) {
-	r := j.find(p.Hash)
-	if r != nil && r.grow(now, p) {
+// AddPacket takes p, a packet of a real program or a train, and writes the packets that cannot wait.
+func (j *Joiner) AddPacket(now units.Time, p *packet.Packet) {
+	r := j.findRun(p.Hash)
+	if r != nil && r.growRun(now, p) {
 		return
 	}
 	g, joinable := segmentOf(p)
-	if p.Flow == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.takes(p, &g))) {
+	if p.Flow == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.canAppend(p, &g))) {
 		// Its packets go different ways.
-		j.pool.Split(p, func(q *packet.Packet) { j.Add(now, q) })
+		j.pool.SplitTrain(p, func(q *packet.Packet) { j.AddPacket(now, q) })
 		return
 	}
-	if r != nil && !(joinable && r.takes(p, &g)) {
-		j.close(r)
+	if r != nil && !(joinable && r.canAppend(p, &g)) {
+		j.closeRun(r)
 		r = nil
 	}
 	if !joinable {
-		j.alone.start(now, p, &g)
-		j.write(j.alone)
+		j.alone.startRun(now, p, &g)
+		j.writeRun(j.alone)
 		return
 	}
 	if r == nil {
 		if j.n == maxOpen {
-			j.close(j.open[0])
+			j.closeRun(j.open[0])
 		}
 		r = j.open[j.n]
 		j.n++
-		r.start(now, p, &g)
+		r.startRun(now, p, &g)
 	} else {
-		r.append(now, p, &g)
+		r.appendPacket(now, p, &g)
 	}
 	if g.last || g.size < r.segment {
-		j.close(r)
+		j.closeRun(r)
 	}
 }
 
 // Flush writes all open runs in the order of their first packets.
 func (j *Joiner) Flush() {
 	for j.n > 0 {
-		j.close(j.open[0])
+		j.closeRun(j.open[0])
 	}
 }
 
-// Oldest returns when the first packet of the oldest open run came, and false when
+// OldestRun returns when the first packet of the oldest open run came, and false when
 // no run is open.
-func (j *Joiner) Oldest() (units.Time, bool) {
+func (j *Joiner) OldestRun() (units.Time, bool) {
 	if j.n == 0 {
 		return 0, false
 	}
 	return j.open[0].First, true
 }
 
-// find returns the open run of a flow, nil if there is none.
-func (j *Joiner) find(hash uint64) *Run {
+// findRun returns the open run of a flow, nil if there is none.
+func (j *Joiner) findRun(hash uint64) *Run {
 	for _, r := range j.open[:j.n] {
 		if r.tail.Hash == hash {
 			return r
@@ -149,8 +149,8 @@ func (j *Joiner) find(hash uint64) *Run {
 	return nil
 }
 
-// close writes an open run.
-func (j *Joiner) close(r *Run) {
+// closeRun writes an open run.
+func (j *Joiner) closeRun(r *Run) {
 	i := 0
 	for j.open[i] != r {
 		i++
@@ -158,11 +158,11 @@ func (j *Joiner) close(r *Run) {
 	j.n--
 	copy(j.open[i:], j.open[i+1:j.n+1])
 	j.open[j.n] = r
-	j.write(r)
+	j.writeRun(r)
 }
 
-func (j *Joiner) write(r *Run) {
-	r.finish(j.ip)
+func (j *Joiner) writeRun(r *Run) {
+	r.buildHeaders(j.ip)
 	j.w.WriteRun(r)
 	for p := r.List; p != nil; {
 		next := p.Next
@@ -172,79 +172,79 @@ func (j *Joiner) write(r *Run) {
 	r.List, r.tail = nil, nil
 }
 
-// start makes r a run of p alone. If p is not joinable, g need only hold a piece's headers.
-func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
+// startRun makes r a run of p alone. If p is not joinable, g need only hold a piece's headers.
+func (r *Run) startRun(now units.Time, p *packet.Packet, g *segment) {
 	p.Next = nil
-	n := p.Count()
+	n := p.PacketCount()
 	r.List, r.tail, r.Packets, r.Bytes = p, p, n, units.Bytes(n)*p.Size
 	r.First, r.Last = now, now
 	r.head, r.l4, r.segment, r.payload, r.flags = g.head, g.l4, g.size, len(g.data), g.flags
 	r.nextSeq = g.seq + uint32(len(g.data))
 	r.nextID = nextID(p)
 	r.slices = 1 // the first is for the headers
-	r.slice(g.data)
+	r.addSlice(g.data)
 }
 
-// grow appends p if it is the next piece in the middle of the same super-packet as
+// growRun appends p if it is the next piece in the middle of the same super-packet as
 // the run's last packet, as nearly all are: such pieces share headers, flags and
 // length. It reports false when p needs a closer look.
-func (r *Run) grow(now units.Time, p *packet.Packet) bool {
+func (r *Run) growRun(now units.Time, p *packet.Packet) bool {
 	q := r.tail
-	if p.Flow == packet.Train || !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
+	if p.Flow == packet.Train || !isNextPiece(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
 		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst {
 		return false
 	}
 	n := int(p.Size) - int(p.Piece.Of.Payload)
-	if r.room() < n {
+	if r.payloadRoom() < n {
 		return false
 	}
 	v := &r.iov[r.slices-1]
 	v.SetLen(int(v.Len) + n)
-	r.link(now, p, n)
+	r.linkPacket(now, p, n)
 	return true
 }
 
 // takesAll reports whether all packets of a joinable train of the same flow can be appended.
 func (r *Run) takesAll(p *packet.Packet, g *segment) bool {
-	return g.size == r.segment && r.room() >= len(g.data) && r.takes(p, g)
+	return g.size == r.segment && r.payloadRoom() >= len(g.data) && r.canAppend(p, g)
 }
 
-// room returns how much more payload fits in an IP packet.
-func (r *Run) room() int { return maxIP - (len(r.head) - int(r.tail.L3) + r.payload) }
+// payloadRoom returns how much more payload fits in an IP packet.
+func (r *Run) payloadRoom() int { return maxIP - (len(r.head) - int(r.tail.L3) + r.payload) }
 
-// takes reports whether p, a joinable packet of the same flow or the first of a train, can be
+// canAppend reports whether p, a joinable packet of the same flow or the first of a train, can be
 // appended.
-func (r *Run) takes(p *packet.Packet, g *segment) bool {
+func (r *Run) canAppend(p *packet.Packet, g *segment) bool {
 	q := r.tail
 	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst ||
-		g.size > r.segment || r.room() < g.size {
+		g.size > r.segment || r.payloadRoom() < g.size {
 		return false
 	}
-	if follows(q, p) {
+	if isNextPiece(q, p) {
 		return true // it has the headers of its predecessor
 	}
 	return p.Proto == wire.ProtoTCP && g.seq == r.nextSeq && r.slices < maxSlices &&
 		sameHeaders(r.head, g.head, q, r.l4)
 }
 
-// append makes p the last of the run.
-func (r *Run) append(now units.Time, p *packet.Packet, g *segment) {
-	if follows(r.tail, p) {
+// appendPacket makes p the last of the run.
+func (r *Run) appendPacket(now units.Time, p *packet.Packet, g *segment) {
+	if isNextPiece(r.tail, p) {
 		v := &r.iov[r.slices-1]
 		v.SetLen(int(v.Len) + len(g.data))
 	} else {
-		r.slice(g.data)
+		r.addSlice(g.data)
 	}
 	r.flags = g.flags
-	r.link(now, p, len(g.data))
+	r.linkPacket(now, p, len(g.data))
 }
 
-// link makes p, of n bytes of payload, the last in the list.
-func (r *Run) link(now units.Time, p *packet.Packet, n int) {
+// linkPacket makes p, of n bytes of payload, the last in the list.
+func (r *Run) linkPacket(now units.Time, p *packet.Packet, n int) {
 	p.Next = nil
 	r.tail.Next = p
 	r.tail = p
-	packets := p.Count()
+	packets := p.PacketCount()
 	r.Packets += packets
 	r.Bytes += units.Bytes(packets) * p.Size
 	r.Last = now
@@ -253,7 +253,7 @@ func (r *Run) link(now units.Time, p *packet.Packet, n int) {
 	r.nextID = nextID(p)
 }
 
-func (r *Run) slice(b []byte) {
+func (r *Run) addSlice(b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -262,14 +262,14 @@ func (r *Run) slice(b []byte) {
 	r.slices++
 }
 
-// finish builds the virtio header and the packet headers in the run's scratch memory.
+// buildHeaders builds the virtio header and the packet headers in the run's scratch memory.
 //
 // A single packet gets a complete checksum, as from a network card: what reads packets
 // before the host's transport does sees the field as it is, such as packet sockets
 // (tcpdump, DHCP clients) and the quotations of ICMP. The host then verifies it. A
 // super-packet has the sum of its pseudo-header there, as one that the kernel's own GRO
 // has joined (Linux, net/ipv4/tcp_offload.c, tcp_gro_complete).
-func (r *Run) finish(ip bool) {
+func (r *Run) buildHeaders(ip bool) {
 	p := r.List
 	skip := 0
 	if ip {
@@ -279,10 +279,10 @@ func (r *Run) finish(ip bool) {
 	front := r.scratch[:HeaderLen]
 	if r.Packets == 1 && p.Frame != nil {
 		r.slices = 1
-		r.slice(p.Frame[skip:])
+		r.addSlice(p.Frame[skip:])
 		if p.Sum != 0 {
 			field := csumField(p.Proto)
-			complete(p.Frame, int(p.Sum)-field, field)
+			completeChecksum(p.Frame, int(p.Sum)-field, field)
 			p.Sum = 0
 		}
 	} else {
@@ -301,7 +301,7 @@ func (r *Run) finish(ip bool) {
 		}
 		front = r.scratch[skip : HeaderLen+len(b)]
 	}
-	r.Header.Put(front)
+	r.Header.EncodeTo(front)
 	r.iov[0].Base = &front[0]
 	r.iov[0].SetLen(len(front))
 	r.Iov = r.iov[:r.slices]
@@ -325,8 +325,8 @@ func nextID(p *packet.Packet) uint16 {
 	return p.IPID
 }
 
-// follows reports whether p is the next piece after q in one super-packet.
-func follows(q, p *packet.Packet) bool {
+// isNextPiece reports whether p is the next piece after q in one super-packet.
+func isNextPiece(q, p *packet.Packet) bool {
 	return p.Piece.Of != nil && p.Piece.Of == q.Piece.Of && p.Piece.Index == q.Piece.Index+q.Piece.More+1
 }
 

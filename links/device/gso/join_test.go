@@ -36,7 +36,7 @@ func (k *host) WriteRun(r *Run) {
 	for _, v := range r.Iov {
 		b = append(b, unsafe.Slice(v.Base, int(v.Len))...)
 	}
-	h := Decode(b)
+	h := DecodeHeader(b)
 	if h != r.Header {
 		t.Fatalf("the header in memory is %+v, not %+v", h, r.Header)
 	}
@@ -45,8 +45,8 @@ func (k *host) WriteRun(r *Run) {
 	var ethernet []byte
 	n := 0
 	for p := r.List; p != nil; p = p.Next {
-		n += p.Count()
-		size += units.Bytes(p.Count()) * p.Size
+		n += p.PacketCount()
+		size += units.Bytes(p.PacketCount()) * p.Size
 		if ethernet == nil && k.ip {
 			if p.Frame != nil {
 				ethernet = p.Frame[:p.L3]
@@ -72,7 +72,7 @@ func (k *host) WriteRun(r *Run) {
 		if err := MarkPartial(p, h, len(ethernet)); err != nil {
 			t.Fatal(err)
 		}
-		w.frames = append(w.frames, slices.Clone(Render(p, nil)))
+		w.frames = append(w.frames, slices.Clone(RenderPacket(p, nil)))
 	} else {
 		ps := pieces(t, &pool, b, h)
 		s := ps[0].Piece.Of
@@ -83,7 +83,7 @@ func (k *host) WriteRun(r *Run) {
 			t.Fatalf("%d packets go and %d come", r.Packets, len(ps))
 		}
 		for _, p := range ps {
-			w.frames = append(w.frames, Render(p, nil))
+			w.frames = append(w.frames, RenderPacket(p, nil))
 		}
 	}
 	k.writes = append(k.writes, w)
@@ -109,9 +109,9 @@ func newRoad(t rapid.TB, ip bool) *road {
 func (r *road) add(ps ...*packet.Packet) {
 	for _, p := range ps {
 		r.now++
-		r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(Render(p, nil)))
-		r.j.Add(r.now, p)
-		if first, open := r.j.Oldest(); open && (first > r.now || first <= r.now-units.Time(1<<20)) {
+		r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(RenderPacket(p, nil)))
+		r.j.AddPacket(r.now, p)
+		if first, open := r.j.OldestRun(); open && (first > r.now || first <= r.now-units.Time(1<<20)) {
 			r.t.Fatalf("at %d the oldest is of %d", r.now, first)
 		}
 	}
@@ -121,7 +121,7 @@ func (r *road) add(ps ...*packet.Packet) {
 func (r *road) end() {
 	r.t.Helper()
 	r.j.Flush()
-	if _, open := r.j.Oldest(); open {
+	if _, open := r.j.OldestRun(); open {
 		r.t.Fatalf("a run is open behind a flush")
 	}
 	out := map[uint64][][]byte{}
@@ -143,8 +143,8 @@ func (r *road) end() {
 			same(r.t, f, out[flow][i])
 		}
 	}
-	if r.pool.Live() != 0 || r.pool.Supers() != 0 {
-		r.t.Fatalf("%d packets and %d super-packets remain", r.pool.Live(), r.pool.Supers())
+	if r.pool.LivePackets() != 0 || r.pool.LiveSupers() != 0 {
+		r.t.Fatalf("%d packets and %d super-packets remain", r.pool.LivePackets(), r.pool.LiveSupers())
 	}
 }
 
@@ -232,7 +232,7 @@ func TestJoinDisturbed(t *testing.T) {
 					p.MarkCE()
 					r.add(p)
 				case 2:
-					r.add(r.pool.Clone(p), p)
+					r.add(r.pool.ClonePacket(p), p)
 				case 3:
 					if rest := flows[i]; len(rest) > 0 {
 						at := seed.IntN(len(rest))
@@ -240,9 +240,9 @@ func TestJoinDisturbed(t *testing.T) {
 					}
 					r.add(p)
 				case 4:
-					r.add(Copy(&r.pool, p))
+					r.add(CopyPacket(&r.pool, p))
 				case 5:
-					p = Copy(&r.pool, p)
+					p = CopyPacket(&r.pool, p)
 					completed(p)
 					r.add(p)
 				case 6:
@@ -347,7 +347,7 @@ func TestJoinRules(t *testing.T) {
 			if kind == 4 {
 				ps[1].Hash = ps[0].Hash
 				for _, p := range ps {
-					r.j.Add(0, p)
+					r.j.AddPacket(0, p)
 				}
 				r.j.Flush()
 			} else {
@@ -394,10 +394,10 @@ func TestJoinRulesFrames(t *testing.T) {
 		c.do(q)
 		k := counter{}
 		j := NewJoiner(&r.pool, &k, false)
-		j.Add(0, p)
-		j.Add(0, q)
+		j.AddPacket(0, p)
+		j.AddPacket(0, q)
 		j.Flush()
-		if k.runs != c.want || k.packets != 2 || r.pool.Live() != 0 {
+		if k.runs != c.want || k.packets != 2 || r.pool.LivePackets() != 0 {
 			t.Errorf("%s: %d packets in %d writes, want %d", c.name, k.packets, k.runs, c.want)
 		}
 	}
@@ -452,7 +452,7 @@ func TestJoinBehindARouter(t *testing.T) {
 				p.Src++
 			}
 			if i == 1 && j == 3 {
-				ps[j] = Copy(&r.pool, p)
+				ps[j] = CopyPacket(&r.pool, p)
 			}
 		}
 		r.add(ps...)
@@ -570,7 +570,7 @@ func TestJoinUDP(t *testing.T) {
 	r.pool.Free(first[2]) // lost
 	r.add(first[3], first[4])
 	r.add(second...)
-	if _, open := r.j.Oldest(); open {
+	if _, open := r.j.OldestRun(); open {
 		t.Error("open although no datagram can follow")
 	}
 	r.end()
@@ -605,12 +605,12 @@ func TestJoinOrder(t *testing.T) {
 		r.add(flow(i).whole(t, &r.pool))
 	}
 	writes("four flows")
-	if first, open := r.j.Oldest(); !open || first != 1 {
+	if first, open := r.j.OldestRun(); !open || first != 1 {
 		t.Errorf("the oldest is of %d, %v", first, open)
 	}
 	r.add(flow(4).whole(t, &r.pool))
 	writes("a fifth", 0)
-	if first, _ := r.j.Oldest(); first != 2 {
+	if first, _ := r.j.OldestRun(); first != 2 {
 		t.Errorf("the oldest is of %d", first)
 	}
 	alone := flow(9)
@@ -645,27 +645,27 @@ func TestNoAllocation(t *testing.T) {
 	var kept *packet.Packet
 	if n := testing.AllocsPerRun(100, func() {
 		s := pool.NewSuper()
-		s.Data = s.Room()[:copy(s.Room(), f)]
-		if err := Prepare(s, h, &head); err != nil {
+		s.Data = s.DataRoom()[:copy(s.DataRoom(), f)]
+		if err := PrepareSuper(s, h, &head); err != nil {
 			t.Fatal(err)
 		}
-		cut := Split(&pool, s, &head)
+		cut := NewSplitter(&pool, s, &head)
 		for p := cut.Next(); p != nil; p = cut.Next() {
-			Render(p, buf)
+			RenderPacket(p, buf)
 			if p.Piece.Index == 5 {
-				kept = Copy(&pool, pool.Clone(p))
+				kept = CopyPacket(&pool, pool.ClonePacket(p))
 				completed(kept)
 				pool.Free(kept)
 			}
-			j.Add(0, p)
+			j.AddPacket(0, p)
 		}
-		pool.Release(s)
+		pool.ReleaseSuper(s)
 		j.Flush()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if pool.Live() != 0 || k.runs != 101 {
-		t.Errorf("%d packets remain; %d runs", pool.Live(), k.runs)
+	if pool.LivePackets() != 0 || k.runs != 101 {
+		t.Errorf("%d packets remain; %d runs", pool.LivePackets(), k.runs)
 	}
 }
 
@@ -725,9 +725,9 @@ func FuzzJoin(f *testing.F) {
 			case 4:
 				r.add(take(next() % len(waiting)))
 			case 5:
-				r.add(r.pool.Clone(waiting[0]))
+				r.add(r.pool.ClonePacket(waiting[0]))
 			case 6:
-				waiting[0] = Copy(&r.pool, waiting[0])
+				waiting[0] = CopyPacket(&r.pool, waiting[0])
 			case 7: // any frame
 				h := Header{Flags: uint8(next()), CsumStart: uint16(next()), CsumOffset: uint16(next())}
 				n := min(next()<<8|next(), len(script))
@@ -759,7 +759,7 @@ func FuzzJoin(f *testing.F) {
 func BenchmarkSplitJoin(b *testing.B) {
 	var pool packet.Pool
 	j := NewJoiner(&pool, &counter{}, false)
-	benchmarkPieces(b, &pool, func(p *packet.Packet) { j.Add(0, p) }, j.Flush)
+	benchmarkPieces(b, &pool, func(p *packet.Packet) { j.AddPacket(0, p) }, j.Flush)
 }
 
 func BenchmarkSplit(b *testing.B) {
@@ -775,13 +775,13 @@ func benchmarkPieces(b *testing.B, pool *packet.Pool, each func(*packet.Packet),
 	f, h := m.frame(b), m.header(1448)
 	var head packet.Packet
 	s := pool.NewSuper()
-	s.Data = s.Room()[:copy(s.Room(), f)]
+	s.Data = s.DataRoom()[:copy(s.DataRoom(), f)]
 	packets := 0
 	for b.Loop() {
-		if err := Prepare(s, h, &head); err != nil {
+		if err := PrepareSuper(s, h, &head); err != nil {
 			b.Fatal(err)
 		}
-		cut := Split(pool, s, &head)
+		cut := NewSplitter(pool, s, &head)
 		for p := cut.Next(); p != nil; p = cut.Next() {
 			each(p)
 			packets++
@@ -798,7 +798,7 @@ func BenchmarkRender(b *testing.B) {
 	p := m.pieces(b, &pool, 1448)[1]
 	buf := make([]byte, packet.MaxFrame)
 	for b.Loop() {
-		Render(p, buf)
+		RenderPacket(p, buf)
 	}
 }
 
@@ -806,6 +806,6 @@ func BenchmarkSum(b *testing.B) {
 	x := bytesOf(1, 1500)
 	b.SetBytes(1500)
 	for b.Loop() {
-		sum(x, 0)
+		addWords(x, 0)
 	}
 }

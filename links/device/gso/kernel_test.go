@@ -89,9 +89,9 @@ func testKernel(t *testing.T, offload bool) {
 				continue
 			}
 			p.TTL-- // as the kernel will
-			want = append(want, bytes.Clone(Render(p, nil)[p.L3:]))
+			want = append(want, bytes.Clone(RenderPacket(p, nil)[p.L3:]))
 			p.TTL++
-			j.Add(0, p)
+			j.AddPacket(0, p)
 		}
 		j.Flush()
 		if k.runs != c.runs {
@@ -209,7 +209,7 @@ func (c *splitter) read() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		h := Decode(b)
+		h := DecodeHeader(b)
 		kind := []byte{0x08, 0x00}
 		if b[HeaderLen]>>4 == 6 {
 			kind = []byte{0x86, 0xdd}
@@ -221,11 +221,11 @@ func (c *splitter) read() ([]byte, error) {
 			if err := MarkPartial(&p, h, 14); err != nil {
 				c.t.Error(err)
 			}
-			return Render(&p, nil)[14:], nil
+			return RenderPacket(&p, nil)[14:], nil
 		}
 		var pool packet.Pool
 		for _, p := range pieces(c.t, &pool, f, h) {
-			c.waiting = append(c.waiting, Render(p, nil)[14:])
+			c.waiting = append(c.waiting, RenderPacket(p, nil)[14:])
 		}
 	}
 	next := c.waiting[0]

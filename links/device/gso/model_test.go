@@ -195,22 +195,22 @@ func pieces(t rapid.TB, pool *packet.Pool, frame []byte, h Header) []*packet.Pac
 func cutUp(t rapid.TB, pool *packet.Pool, frame []byte, h Header, trains bool) (ps []*packet.Packet) {
 	t.Helper()
 	s := pool.NewSuper()
-	s.Data = s.Room()[:copy(s.Room(), frame)]
+	s.Data = s.DataRoom()[:copy(s.DataRoom(), frame)]
 	var head packet.Packet
-	if err := Prepare(s, h, &head); err != nil {
+	if err := PrepareSuper(s, h, &head); err != nil {
 		t.Fatalf("%v: %+v, %.80x", err, h, frame)
 	}
-	head.Dest, head.Origin, head.Born = 3, 4, 5
-	cut := Split(pool, s, &head)
+	head.Dest, head.Origin, head.Created = 3, 4, 5
+	cut := NewSplitter(pool, s, &head)
 	if trains {
-		if p := cut.Train(); p != nil {
+		if p := cut.CutTrain(); p != nil {
 			ps = append(ps, p)
 		}
 	}
 	for p := cut.Next(); p != nil; p = cut.Next() {
 		ps = append(ps, p)
 	}
-	pool.Release(s)
+	pool.ReleaseSuper(s)
 	return ps
 }
 

@@ -8,22 +8,22 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// Render returns the complete wire bytes of a packet of a real program, from the
+// RenderPacket returns the complete wire bytes of a packet of a real program, from the
 // destination MAC, without FCS. A Frame with a complete checksum is returned as it
 // is; any other packet is built in buf, which is replaced by a larger one if its
 // capacity is below p.Size.
-func Render(p *packet.Packet, buf []byte) []byte {
+func RenderPacket(p *packet.Packet, buf []byte) []byte {
 	if p.Frame != nil && p.Sum == 0 {
 		return p.Frame
 	}
 	if p.Frame != nil {
 		buf = append(buf[:0], p.Frame...)
 		field := csumField(p.Proto)
-		complete(buf, int(p.Sum)-field, field)
+		completeChecksum(buf, int(p.Sum)-field, field)
 		return buf
 	}
 	buf = renderPartial(p, buf)
-	complete(buf, int(p.Piece.Of.L4), csumField(p.Proto))
+	completeChecksum(buf, int(p.Piece.Of.L4), csumField(p.Proto))
 	return buf
 }
 
@@ -41,8 +41,8 @@ func renderPartial(p *packet.Packet, buf []byte) []byte {
 // sum of the pseudo-header. seq and flags are for TCP.
 func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n int) {
 	if p.Dst != 0 {
-		p.Dst.Put(b)
-		p.Src.Put(b[6:])
+		p.Dst.EncodeTo(b)
+		p.Src.EncodeTo(b[6:])
 	}
 	ip, transport := b[p.L3:l4], b[l4:]
 	if p.Version == 4 {
@@ -50,7 +50,7 @@ func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n i
 		binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)+len(transport)+n))
 		binary.BigEndian.PutUint16(ip[4:], p.IPID)
 		ip[10], ip[11] = 0, 0
-		binary.LittleEndian.PutUint16(ip[10:], ^fold(sum(ip, 0)))
+		binary.LittleEndian.PutUint16(ip[10:], ^foldSum(addWords(ip, 0)))
 	} else {
 		wire.SetTOS(ip, p.TOS)
 		binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header+len(transport)+n))
@@ -72,7 +72,7 @@ func pseudoHeader(p *packet.Packet, ip []byte, n int) uint16 {
 	if p.Version == 6 {
 		addresses = ip[8:40]
 	}
-	return fold(sum(addresses, word(uint16(p.Proto))+word(uint16(n))))
+	return foldSum(addWords(addresses, toWord(uint16(p.Proto))+toWord(uint16(n))))
 }
 
 // MarkPartial records in a parsed packet that did not come as a super-packet whether
@@ -95,19 +95,19 @@ func MarkPartial(p *packet.Packet, h Header, skip int) error {
 		p.Sum = uint16(start + field)
 		return nil
 	}
-	complete(p.Frame, start, field)
+	completeChecksum(p.Frame, start, field)
 	return nil
 }
 
-// Copy makes p independent of its super-packet: it returns a packet with a Frame and
+// CopyPacket makes p independent of its super-packet: it returns a packet with a Frame and
 // a partial checksum, and frees p. A packet that is no piece is returned as it is.
 // Copying avoids pinning 64 KB for a packet that is held for long.
-func Copy(pool *packet.Pool, p *packet.Packet) *packet.Packet {
+func CopyPacket(pool *packet.Pool, p *packet.Packet) *packet.Packet {
 	s := p.Piece.Of
 	if s == nil {
 		return p
 	}
-	c := pool.Reframe(p)
+	c := pool.RestoreFrame(p)
 	c.Sum = s.L4 + uint16(csumField(p.Proto))
 	renderPartial(p, c.Frame)
 	pool.Free(p)

@@ -35,15 +35,15 @@ var (
 	errSegment   = errors.New("gso: a super-packet without payload or with segments of 0 bytes")
 )
 
-// Prepare reads the headers of s.Data, a frame that came with h, and fills in the
+// PrepareSuper reads the headers of s.Data, a frame that came with h, and fills in the
 // other fields of s. *head receives what all pieces have in common, as packet.Parse
-// reads it; the caller adds Dest, Origin and Born before Split.
+// reads it; the caller adds Dest, Origin and Born before NewSplitter.
 //
 // It rejects super-packets that the kernel would not build, with an error that says
 // why: s may come from a program that writes arbitrary bytes, and the pieces of an
 // accepted super-packet must render to complete packets. It uses only GSOType and
 // GSOSize of h.
-func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
+func PrepareSuper(s *packet.Super, h Header, head *packet.Packet) error {
 	// The parser needs no more, and no stack of VLAN tags is longer.
 	hs := s.Data[:min(len(s.Data), maxHeaders)]
 	*head = packet.Packet{Frame: hs, Flow: packet.Real}
@@ -145,10 +145,10 @@ type Splitter struct {
 	index uint16
 }
 
-// Split begins to cut s, which Prepare has accepted. Neither s nor head may
+// NewSplitter begins to cut s, which PrepareSuper has accepted. Neither s nor head may
 // change before the last segment is out; each piece holds its own reference to s,
 // and the caller keeps its reference.
-func Split(pool *packet.Pool, s *packet.Super, head *packet.Packet) Splitter {
+func NewSplitter(pool *packet.Pool, s *packet.Super, head *packet.Packet) Splitter {
 	return Splitter{pool: pool, of: s, head: head, at: uint32(s.Payload)}
 }
 
@@ -161,33 +161,33 @@ func (c *Splitter) Next() *packet.Packet {
 		return nil
 	}
 	n := min(uint32(s.Segment), left)
-	p := c.cut(n)
+	p := c.cutSegment(n)
 	c.at += n
 	c.index++
 	return p
 }
 
-// Train returns all segments but the last as a packet.Train; nil if that is only one. It is called
+// CutTrain returns all segments but the last as a packet.Train; nil if that is only one. It is called
 // before Next, and the caller sets the ID.
-func (c *Splitter) Train() *packet.Packet {
+func (c *Splitter) CutTrain() *packet.Packet {
 	s := c.of
 	full := uint32(s.Segment)
 	n := (uint32(len(s.Data)) - c.at - 1) / full
 	if n < 2 {
 		return nil
 	}
-	p := c.cut(full)
+	p := c.cutSegment(full)
 	p.Flow, p.Piece.More = packet.Train, uint16(n-1)
 	c.at += n * full
 	c.index += uint16(n)
 	return p
 }
 
-// cut returns the next segment, of n bytes of payload.
-func (c *Splitter) cut(n uint32) *packet.Packet {
+// cutSegment returns the next segment, of n bytes of payload.
+func (c *Splitter) cutSegment(n uint32) *packet.Packet {
 	s, h := c.of, c.head
-	p := c.pool.Cut(s, c.at, c.index, units.Bytes(uint32(s.Payload)+n))
-	p.Hash, p.Dest, p.To, p.Origin, p.Born = h.Hash, h.Dest, h.To, h.Origin, h.Born
+	p := c.pool.CutPiece(s, c.at, c.index, units.Bytes(uint32(s.Payload)+n))
+	p.Hash, p.Dest, p.To, p.Origin, p.Created = h.Hash, h.Dest, h.To, h.Origin, h.Created
 	p.L3, p.TOS, p.TTL, p.Version, p.Proto = h.L3, h.TOS, h.TTL, h.Version, h.Proto
 	p.SrcPort, p.DstPort, p.Ether, p.Label = h.SrcPort, h.DstPort, h.Ether, h.Label
 	if h.Version == 4 {
@@ -205,7 +205,7 @@ func pieceSeq(p *packet.Packet) uint32 {
 // pieceBytes returns the payload of a piece, or of all packets of a train.
 func pieceBytes(p *packet.Packet) []byte {
 	s := p.Piece.Of
-	return s.Data[p.Piece.Offset:][:p.Count()*(int(p.Size)-int(s.Payload))]
+	return s.Data[p.Piece.Offset:][:p.PacketCount()*(int(p.Size)-int(s.Payload))]
 }
 
 // pieceFlags returns the TCP flags of a piece: only the first segment has CWR, only

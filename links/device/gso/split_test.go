@@ -31,17 +31,17 @@ func TestSplit(t *testing.T) {
 		buf := make([]byte, 0, packet.MaxFrame)
 		for i, p := range got {
 			f := want[i].frame(t)
-			same(t, f, Render(p, buf))
+			same(t, f, RenderPacket(p, buf))
 			fields := packet.Packet{Frame: f, Flow: packet.Real}
 			fields.Parse()
-			fields.Dest, fields.Origin, fields.Born = 3, 4, 5
+			fields.Dest, fields.Origin, fields.Created = 3, 4, 5
 			if diff := cmp.Diff(fields, *p, cmpopts.IgnoreFields(packet.Packet{}, "Frame", "Piece"), cmpopts.IgnoreUnexported(packet.Packet{})); diff != "" {
 				t.Fatalf("piece %d (-want +got):\n%s", i, diff)
 			}
 			pool.Free(p)
 		}
-		if pool.Live() != 0 || pool.Supers() != 0 {
-			t.Fatalf("%d packets and %d super-packets remain", pool.Live(), pool.Supers())
+		if pool.LivePackets() != 0 || pool.LiveSupers() != 0 {
+			t.Fatalf("%d packets and %d super-packets remain", pool.LivePackets(), pool.LiveSupers())
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestRenderChanged(t *testing.T) {
 		}
 		p.TTL--
 		want.ttl--
-		same(t, want.frame(t), Render(p, nil))
+		same(t, want.frame(t), RenderPacket(p, nil))
 	})
 }
 
@@ -71,7 +71,7 @@ func TestUDPChecksumZero(t *testing.T) {
 	at := m.l4() + 6
 	copy(m.payload, m.frame(t)[at:at+2]) // the difference to 0xffff
 	p := m.pieces(t, &pool, 2)[0]
-	f := Render(p, nil)
+	f := RenderPacket(p, nil)
 	if f[at] != 0xff || f[at+1] != 0xff {
 		t.Errorf("a checksum of %x", f[at:at+2])
 	}
@@ -87,24 +87,24 @@ func TestCopy(t *testing.T) {
 		for i, p := range m.pieces(t, &pool, size) {
 			p.ID, p.Fate, p.Depth, p.At, p.BadFCS, p.Seq = 77, packet.Marked, 8, 9, true, 10
 			before := *p
-			c := Copy(&pool, p)
+			c := CopyPacket(&pool, p)
 			if diff := cmp.Diff(before, *c, cmpopts.IgnoreFields(packet.Packet{}, "Frame", "Piece", "Sum"), cmpopts.IgnoreUnexported(packet.Packet{})); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
-			if c.Piece != (packet.Piece{}) || Copy(&pool, c) != c {
+			if c.Piece != (packet.Piece{}) || CopyPacket(&pool, c) != c {
 				t.Fatal("the copy still is a piece")
 			}
 			want := segments[i].frame(t)
-			same(t, want, Render(c, nil))
+			same(t, want, RenderPacket(c, nil))
 			completed(c)
 			completed(c) // nothing more to do
-			if c.Sum != 0 || !bytes.Equal(c.Frame, want) || &Render(c, nil)[0] != &c.Frame[0] {
+			if c.Sum != 0 || !bytes.Equal(c.Frame, want) || &RenderPacket(c, nil)[0] != &c.Frame[0] {
 				t.Fatalf("completed: %x", c.Frame)
 			}
 			pool.Free(c)
 		}
-		if pool.Live() != 0 || pool.Supers() != 0 {
-			t.Fatalf("%d packets and %d super-packets remain", pool.Live(), pool.Supers())
+		if pool.LivePackets() != 0 || pool.LiveSupers() != 0 {
+			t.Fatalf("%d packets and %d super-packets remain", pool.LivePackets(), pool.LiveSupers())
 		}
 	})
 }
@@ -159,9 +159,9 @@ func TestPrepareRefuses(t *testing.T) {
 		s := pool.NewSuper()
 		h := c.m.header(500)
 		f := c.do(c.m.frame(t), &h)
-		s.Data = s.Room()[:copy(s.Room(), f)]
+		s.Data = s.DataRoom()[:copy(s.DataRoom(), f)]
 		var head packet.Packet
-		if err := Prepare(s, h, &head); err == nil || !strings.Contains(err.Error(), c.say) {
+		if err := PrepareSuper(s, h, &head); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.say)
 		}
 	}
@@ -228,14 +228,14 @@ func TestMarkPartial(t *testing.T) {
 // TestHeader: the layout of struct virtio_net_hdr, on a little-endian machine.
 func TestHeader(t *testing.T) {
 	b := []byte{1, 0x81, 66, 0, 0xa8, 5, 34, 0, 16, 0}
-	h := Decode(b)
+	h := DecodeHeader(b)
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		if want := (Header{NeedsCsum, GSOTCPv4 | GSOECN, 66, 1448, 34, 16}); h != want {
 			t.Errorf("%+v, want %+v", h, want)
 		}
 	}
 	again := make([]byte, HeaderLen)
-	if h.Put(again); !bytes.Equal(b, again) {
+	if h.EncodeTo(again); !bytes.Equal(b, again) {
 		t.Errorf("%x, want %x", again, b)
 	}
 	if size := reflect.TypeFor[Header]().Size(); size != HeaderLen {
@@ -261,24 +261,24 @@ func TestSum(t *testing.T) {
 		for want>>16 != 0 {
 			want = want&0xffff + want>>16
 		}
-		if got := word(fold(sum(b, word(start)))); got != uint64(want) {
+		if got := toWord(foldSum(addWords(b, toWord(start)))); got != uint64(want) {
 			t.Fatalf("%#x, want %#x", got, want)
 		}
 	})
 	for _, n := range []int{8, 32, 64, 1 << 16} {
 		ones := bytes.Repeat([]byte{0xff}, n)
-		if got := fold(sum(ones, 1<<64-1)); got != 0xffff {
+		if got := foldSum(addWords(ones, 1<<64-1)); got != 0xffff {
 			t.Errorf("%d bytes of ones: %#x", n, got)
 		}
 	}
 }
 
-// FuzzPrepare: no input from a host makes Prepare panic, and accepted input renders
+// FuzzPrepare: no input from a host makes PrepareSuper panic, and accepted input renders
 // to frames that gopacket reads, with all of the payload.
 func FuzzPrepare(f *testing.F) {
 	seed := func(m model, size int) {
 		h := make([]byte, HeaderLen)
-		m.header(size).Put(h)
+		m.header(size).EncodeTo(h)
 		f.Add(append(h, m.frame(f)...))
 	}
 	m := base()
@@ -292,19 +292,19 @@ func FuzzPrepare(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var pool packet.Pool
 		s := pool.NewSuper()
-		if len(b) < HeaderLen || len(b)-HeaderLen > len(s.Room()) {
+		if len(b) < HeaderLen || len(b)-HeaderLen > len(s.DataRoom()) {
 			return
 		}
-		h := Decode(b)
-		s.Data = s.Room()[:copy(s.Room(), b[HeaderLen:])]
+		h := DecodeHeader(b)
+		s.Data = s.DataRoom()[:copy(s.DataRoom(), b[HeaderLen:])]
 		var head packet.Packet
-		if Prepare(s, h, &head) != nil {
+		if PrepareSuper(s, h, &head) != nil {
 			return
 		}
-		cut := Split(&pool, s, &head)
+		cut := NewSplitter(&pool, s, &head)
 		at, buf := int(s.Payload), make([]byte, 0, packet.MaxFrame)
 		for p := cut.Next(); p != nil; p = cut.Next() {
-			r := Render(p, buf)
+			r := RenderPacket(p, buf)
 			if units.Bytes(len(r)) != p.Size || len(r) > packet.MaxFrame {
 				t.Fatalf("%d bytes of %d", len(r), p.Size)
 			}
@@ -324,9 +324,9 @@ func FuzzPrepare(f *testing.F) {
 			at += len(r) - int(s.Payload)
 			pool.Free(p)
 		}
-		pool.Release(s)
-		if at != len(s.Data) || pool.Live() != 0 || pool.Supers() != 0 {
-			t.Fatalf("%d of %d bytes; %d packets remain", at, len(s.Data), pool.Live())
+		pool.ReleaseSuper(s)
+		if at != len(s.Data) || pool.LivePackets() != 0 || pool.LiveSupers() != 0 {
+			t.Fatalf("%d of %d bytes; %d packets remain", at, len(s.Data), pool.LivePackets())
 		}
 	})
 }
@@ -337,6 +337,6 @@ func completed(p *packet.Packet) {
 		return
 	}
 	field := csumField(p.Proto)
-	complete(p.Frame, int(p.Sum)-field, field)
+	completeChecksum(p.Frame, int(p.Sum)-field, field)
 	p.Sum = 0
 }

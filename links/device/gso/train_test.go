@@ -27,9 +27,9 @@ func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 		id := uint64(7)
 		for _, p := range cutUp(t, &pool, m.frame(t), m.header(size), true) {
 			p.ID = id
-			id += uint64(p.Count())
+			id += uint64(p.PacketCount())
 			if p.Flow == packet.Train {
-				pool.Split(p, func(q *packet.Packet) { got = append(got, q) })
+				pool.SplitTrain(p, func(q *packet.Packet) { got = append(got, q) })
 			} else {
 				got = append(got, p)
 			}
@@ -41,12 +41,12 @@ func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 			if diff := cmp.Diff(*want[i], *p, cmpopts.IgnoreFields(packet.Piece{}, "Of"), cmpopts.IgnoreUnexported(packet.Packet{})); diff != "" {
 				t.Fatalf("packet %d (-want +got):\n%s", i, diff)
 			}
-			same(t, Render(want[i], nil), Render(p, nil))
+			same(t, RenderPacket(want[i], nil), RenderPacket(p, nil))
 			pool.Free(p)
 			pool.Free(want[i])
 		}
-		if pool.Live() != 0 || pool.Supers() != 0 {
-			t.Fatalf("%d packets and %d super-packets remain", pool.Live(), pool.Supers())
+		if pool.LivePackets() != 0 || pool.LiveSupers() != 0 {
+			t.Fatalf("%d packets and %d super-packets remain", pool.LivePackets(), pool.LiveSupers())
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 func (r *road) addSuper(m model, size int, trains bool) (whole int) {
 	ps := m.pieces(r.t, &r.pool, size)
 	for _, p := range ps {
-		r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(Render(p, nil)))
+		r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(RenderPacket(p, nil)))
 	}
 	if trains {
 		for _, p := range ps {
@@ -67,8 +67,8 @@ func (r *road) addSuper(m model, size int, trains bool) (whole int) {
 	r.now += units.Microsecond
 	for _, p := range ps {
 		train := p.Flow == packet.Train
-		r.j.Add(r.now, p)
-		if run := r.j.find(p.Hash); train && run != nil && run.tail == p {
+		r.j.AddPacket(r.now, p)
+		if run := r.j.findRun(p.Hash); train && run != nil && run.tail == p {
 			whole++
 		}
 	}

@@ -24,11 +24,11 @@ func (t *TUN) replyTo(p *packet.Packet) []byte {
 	return nil
 }
 
-func (t *TUN) owns(ip netip.Addr) bool { return slices.Contains(t.addresses, ip) }
+func (t *TUN) ownsAddress(ip netip.Addr) bool { return slices.Contains(t.addresses, ip) }
 
 func (t *TUN) hardwareAddr() net.HardwareAddr {
 	mac := make(net.HardwareAddr, 6)
-	t.mac.Put(mac)
+	t.mac.EncodeTo(mac)
 	return mac
 }
 
@@ -40,11 +40,11 @@ func (t *TUN) answerARP(frame []byte) []byte {
 		return nil
 	}
 	target, ok := netip.AddrFromSlice(arp.DstProtAddress)
-	if !ok || !t.owns(target) {
+	if !ok || !t.ownsAddress(target) {
 		return nil
 	}
 	mac := t.hardwareAddr()
-	return serialize(
+	return serializeLayers(
 		&layers.Ethernet{SrcMAC: mac, DstMAC: eth.SrcMAC, EthernetType: layers.EthernetTypeARP},
 		&layers.ARP{
 			AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4,
@@ -62,7 +62,7 @@ func (t *TUN) answerNeighbour(frame []byte) []byte {
 		return nil
 	}
 	target, ok := netip.AddrFromSlice(ask.TargetAddress)
-	if !ok || !t.owns(target) {
+	if !ok || !t.ownsAddress(target) {
 		return nil
 	}
 	// Solicited and Override (RFC 4861 §4.4); sent to all nodes if the requester has
@@ -77,7 +77,7 @@ func (t *TUN) answerNeighbour(frame []byte) []byte {
 	if icmp.SetNetworkLayerForChecksum(out) != nil {
 		return nil
 	}
-	return serialize(
+	return serializeLayers(
 		&layers.Ethernet{SrcMAC: mac, DstMAC: dstMAC, EthernetType: layers.EthernetTypeIPv6},
 		out, icmp,
 		&layers.ICMPv6NeighborAdvertisement{
@@ -86,7 +86,7 @@ func (t *TUN) answerNeighbour(frame []byte) []byte {
 		})
 }
 
-func serialize(l ...gopacket.SerializableLayer) []byte {
+func serializeLayers(l ...gopacket.SerializableLayer) []byte {
 	buf := gopacket.NewSerializeBuffer()
 	if gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...) != nil {
 		return nil

@@ -34,7 +34,7 @@ type Entrance interface {
 	// Enter is given a packet whose Frame has been parsed, and owns it.
 	Enter(now units.Time, p *packet.Packet)
 	// EnterSuper is given a super-packet to split and the common fields of its
-	// pieces, as made by gso.Prepare. It owns s.
+	// pieces, as made by gso.PrepareSuper. It owns s.
 	EnterSuper(now units.Time, s *packet.Super, head *packet.Packet)
 	// Malformed is given a packet whose Frame is not a valid frame, and owns it.
 	Malformed(now units.Time, p *packet.Packet)
@@ -91,15 +91,15 @@ type Queue struct {
 // FD is the queue's file descriptor, for epoll.
 func (q *Queue) FD() int { return q.fd }
 
-// Poll reads up to max packets of the queue and lets them enter the fabric at now.
+// PollInput reads up to max packets of the queue and lets them enter the fabric at now.
 // It returns how many it read; super-packets may exceed max (superCost). In of the
 // packets is the queue's number; FD is queue 0.
-func (q *Queue) Poll(now units.Time, max int) int {
+func (q *Queue) PollInput(now units.Time, max int) int {
 	q.device.queue = q.number
 	if q.reader != nil {
-		return q.reader.poll(now, max)
+		return q.reader.pollPackets(now, max)
 	}
-	return q.device.poll(q.fd, now, max)
+	return q.device.pollQueue(q.fd, now, max)
 }
 
 // Queues returns the queues of FD and More, to be polled one by one.
@@ -120,21 +120,21 @@ func (d *device) SetMTU(mtu int) {
 	d.room = min(mtu+slack, packet.MaxFrame)
 	for _, q := range d.queues {
 		if q.reader != nil {
-			q.reader.resize()
+			q.reader.resizeBuffers()
 		}
 	}
 }
 
-// Ignored returns the number of frames that were dropped because they equal Config.Ignore.
-func (d *device) Ignored() uint64 { return d.ignored }
+// IgnoredFrames returns the number of frames that were dropped because they equal Config.Ignore.
+func (d *device) IgnoredFrames() uint64 { return d.ignored }
 
 // Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
 // returns how many it read; super-packets may exceed max (superCost).
-func (d *device) Poll(now units.Time, max int) int { return d.poll(d.FD, now, max) }
+func (d *device) Poll(now units.Time, max int) int { return d.pollQueue(d.FD, now, max) }
 
-func (d *device) poll(fd int, now units.Time, max int) int {
+func (d *device) pollQueue(fd int, now units.Time, max int) int {
 	if d.offload != nil {
-		return d.offload.poll(fd, now, max)
+		return d.offload.pollQueue(fd, now, max)
 	}
 	for i := range max {
 		p := d.readFrame(fd)
@@ -148,21 +148,21 @@ func (d *device) poll(fd int, now units.Time, max int) int {
 
 // admitFrame lets a frame that was read enter the fabric, unless it is to be dropped.
 func (d *device) admitFrame(now units.Time, p *packet.Packet) {
-	if !d.takes(p.Frame) {
+	if !d.acceptFrame(p.Frame) {
 		d.Pool.Free(p)
 		return
 	}
 	d.enterFrame(now, p)
 }
 
-// takes reports whether a frame that was read enters the fabric, and fills in the
+// acceptFrame reports whether a frame that was read enters the fabric, and fills in the
 // Ethernet header that the device does not carry.
-func (d *device) takes(frame []byte) bool {
-	return !d.ignores(frame[d.front:]) && (d.dress == nil || d.dress(frame))
+func (d *device) acceptFrame(frame []byte) bool {
+	return !d.ignoresFrame(frame[d.front:]) && (d.dress == nil || d.dress(frame))
 }
 
-// ignores reports whether b, which was read, equals Ignore, and counts it.
-func (d *device) ignores(b []byte) bool {
+// ignoresFrame reports whether b, which was read, equals Ignore, and counts it.
+func (d *device) ignoresFrame(b []byte) bool {
 	if d.Ignore == nil || !bytes.Equal(b, d.Ignore) {
 		return false
 	}
@@ -173,7 +173,7 @@ func (d *device) ignores(b []byte) bool {
 // readFrame reads one frame into a packet. It returns nil when nothing is waiting.
 func (d *device) readFrame(fd int) *packet.Packet {
 	p := d.Pool.NewFrame(d.room)
-	n := read(fd, p.Frame[d.front:])
+	n := readFrame(fd, p.Frame[d.front:])
 	if n == 0 {
 		d.Pool.Free(p)
 		return nil
@@ -192,22 +192,22 @@ func (d *device) enterFrame(now units.Time, p *packet.Packet) {
 	d.Entrance.Enter(now, p)
 }
 
-// deliver hands a packet to the host, or holds it to be joined with others.
-func (d *device) deliver(now units.Time, p *packet.Packet) {
+// deliverPacket hands a packet to the host, or holds it to be joined with others.
+func (d *device) deliverPacket(now units.Time, p *packet.Packet) {
 	if d.offload != nil {
-		d.offload.add(now, p)
+		d.offload.addPacket(now, p)
 		return
 	}
 	if d.writer != nil {
-		d.writer.add(now, p)
+		d.writer.addPacket(now, p)
 		return
 	}
 	b := p.Frame
 	if b == nil || p.Sum != 0 {
-		d.scratch = gso.Render(p, d.scratch)
+		d.scratch = gso.RenderPacket(p, d.scratch)
 		b = d.scratch
 	}
-	if d.write(b[d.skip(p):]) != nil {
+	if d.writeFrame(b[d.skippedBytes(p):]) != nil {
 		d.Entrance.Refused(now, p)
 	}
 	if d.Delivered != nil {
@@ -219,22 +219,22 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 // deliverTrain is deliver for all packets of a train.
 func (d *device) deliverTrain(now units.Time, p *packet.Packet) {
 	if d.offload != nil {
-		d.offload.add(now, p)
+		d.offload.addPacket(now, p)
 		return
 	}
-	d.Pool.Split(p, func(q *packet.Packet) { d.deliver(now, q) })
+	d.Pool.SplitTrain(p, func(q *packet.Packet) { d.deliverPacket(now, q) })
 }
 
-// skip returns the number of bytes of a frame that the device does not carry.
-func (d *device) skip(p *packet.Packet) int {
+// skippedBytes returns the number of bytes of a frame that the device does not carry.
+func (d *device) skippedBytes(p *packet.Packet) int {
 	if d.front > 0 {
 		return int(p.L3)
 	}
 	return 0
 }
 
-// read fills b from a queue; it returns 0 when nothing is waiting.
-func read(fd int, b []byte) int {
+// readFrame fills b from a queue; it returns 0 when nothing is waiting.
+func readFrame(fd int, b []byte) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
@@ -251,8 +251,8 @@ func read(fd int, b []byte) int {
 	}
 }
 
-// write hands b to the host's kernel, which runs its receive path at once.
-func (d *device) write(b []byte) error {
+// writeFrame hands b to the host's kernel, which runs its receive path at once.
+func (d *device) writeFrame(b []byte) error {
 	for {
 		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		if errno == 0 {

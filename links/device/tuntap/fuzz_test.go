@@ -21,8 +21,8 @@ func FuzzTUN(f *testing.F) {
 		}
 		tun, k := newTestTUN(t)
 		deliver(tun, k, frame)
-		if len(k.entered) > 1 || uint64(len(k.entered)) != tun.Answered() {
-			t.Fatalf("%d frames entered, %d answered", len(k.entered), tun.Answered())
+		if len(k.entered) > 1 || uint64(len(k.entered)) != tun.AnsweredRequests() {
+			t.Fatalf("%d frames entered, %d answered", len(k.entered), tun.AnsweredRequests())
 		}
 		for _, e := range k.entered {
 			if wire.ReadMAC(e[6:]) != hostMAC {

@@ -53,8 +53,8 @@ func newOffload(d *device) *offload {
 	return o
 }
 
-// Offloaded returns the device's counters of split and joined packets; zero without offload.
-func (d *device) Offloaded() Offloaded {
+// OffloadCounters returns the device's counters of split and joined packets; zero without offload.
+func (d *device) OffloadCounters() Offloaded {
 	o := d.offload
 	if o == nil {
 		return Offloaded{}
@@ -80,26 +80,26 @@ func (d *device) Flush(now units.Time) {
 // packets that come alone. If all 45 counted, a turn would end after each of them.
 const superCost = 8
 
-// poll reads a queue until it has as many packets as most or nothing is waiting.
-func (o *offload) poll(fd int, now units.Time, most int) (n int) {
+// pollQueue reads a queue until it has as many packets as most or nothing is waiting.
+func (o *offload) pollQueue(fd int, now units.Time, maxPackets int) (n int) {
 	// The virtio header comes before the frame, or where the Ethernet header that the
 	// device does not carry will be.
 	front := o.device.front
 	begin := max(front, gso.HeaderLen)
-	for cost := 0; cost < most; {
+	for cost := 0; cost < maxPackets; {
 		s := o.spare
 		if s == nil {
 			s = o.device.Pool.NewSuper()
 			o.spare = s
 		}
-		room := s.Room()
-		length := read(fd, room[begin-gso.HeaderLen:])
+		room := s.DataRoom()
+		length := readFrame(fd, room[begin-gso.HeaderLen:])
 		if length < gso.HeaderLen {
 			return n
 		}
-		h := gso.Decode(room[begin-gso.HeaderLen:])
+		h := gso.DecodeHeader(room[begin-gso.HeaderLen:])
 		frame := room[begin-front : begin+length-gso.HeaderLen]
-		if !o.device.takes(frame) {
+		if !o.device.acceptFrame(frame) {
 			n++
 			cost++
 			continue
@@ -115,7 +115,7 @@ func (o *offload) poll(fd int, now units.Time, most int) (n int) {
 func (o *offload) enterPackets(now units.Time, s *packet.Super, h gso.Header, frame []byte) int {
 	d := o.device
 	if h.GSOType == gso.GSONone {
-		p := o.copy(frame)
+		p := o.copyFrame(frame)
 		if len(frame) > packet.MaxFrame || !p.Parse() || gso.MarkPartial(p, h, d.front) != nil {
 			d.Entrance.Malformed(now, p)
 		} else {
@@ -125,8 +125,8 @@ func (o *offload) enterPackets(now units.Time, s *packet.Super, h gso.Header, fr
 		return 1
 	}
 	s.Data = frame
-	if gso.Prepare(s, h, &o.head) != nil {
-		d.Entrance.Malformed(now, o.copy(frame))
+	if gso.PrepareSuper(s, h, &o.head) != nil {
+		d.Entrance.Malformed(now, o.copyFrame(frame))
 		return 1
 	}
 	o.spare, o.head.In = nil, d.queue
@@ -137,20 +137,20 @@ func (o *offload) enterPackets(now units.Time, s *packet.Super, h gso.Header, fr
 	return n
 }
 
-// copy makes a packet with its own copy of the frame, so that a short frame does not
+// copyFrame makes a packet with its own copy of the frame, so that a short frame does not
 // pin 64 KB.
-func (o *offload) copy(frame []byte) *packet.Packet {
+func (o *offload) copyFrame(frame []byte) *packet.Packet {
 	p := o.device.Pool.NewFrame(min(len(frame), packet.MaxFrame))
 	copy(p.Frame, frame)
 	return p
 }
 
-// add takes a packet for the host.
-func (o *offload) add(now units.Time, p *packet.Packet) {
+// addPacket takes a packet for the host.
+func (o *offload) addPacket(now units.Time, p *packet.Packet) {
 	o.now = now
-	o.joiner.Add(now, p)
-	if o.timer.Due() == units.Never {
-		if first, open := o.joiner.Oldest(); open {
+	o.joiner.AddPacket(now, p)
+	if o.timer.DueTime() == units.Never {
+		if first, open := o.joiner.OldestRun(); open {
 			o.timer.Arm(first + o.device.Window)
 		}
 	}
@@ -158,7 +158,7 @@ func (o *offload) add(now units.Time, p *packet.Packet) {
 
 // Fire ends the window of the oldest open run.
 func (o *offload) Fire(now units.Time) {
-	first, open := o.joiner.Oldest()
+	first, open := o.joiner.OldestRun()
 	switch {
 	case !open:
 	case first+o.device.Window > now: // the run that the timer was for is gone
@@ -173,7 +173,7 @@ func (o *offload) Fire(now units.Time) {
 func (o *offload) WriteRun(r *gso.Run) {
 	d := o.device
 	if o.writev(r.Iov) == nil {
-		o.count(r)
+		o.countRun(r)
 	} else {
 		for p := r.List; p != nil; p = p.Next {
 			d.Entrance.Refused(o.now, p)
@@ -184,8 +184,8 @@ func (o *offload) WriteRun(r *gso.Run) {
 	}
 }
 
-// count counts a run that has been written.
-func (o *offload) count(r *gso.Run) {
+// countRun counts a run that has been written.
+func (o *offload) countRun(r *gso.Run) {
 	o.counts.Written += uint64(r.Packets)
 	o.counts.Writes++
 	if r.Packets > 1 || o.now > r.First {

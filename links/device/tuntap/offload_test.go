@@ -47,26 +47,26 @@ type delivery struct {
 
 type endpoint interface {
 	Poll(now units.Time, max int) int
-	Deliver(now units.Time, p *packet.Packet)
+	DeliverPacket(now units.Time, p *packet.Packet)
 	DeliverTrain(now units.Time, p *packet.Packet)
 	Flush(now units.Time)
-	Offloaded() Offloaded
+	OffloadCounters() Offloaded
 }
 
 func (s *super) Enter(_ units.Time, p *packet.Packet) { s.kept = append(s.kept, p) }
 
 func (s *super) EnterSuper(now units.Time, u *packet.Super, head *packet.Packet) {
 	s.supers++
-	split := gso.Split(&s.pool, u, head)
+	split := gso.NewSplitter(&s.pool, u, head)
 	if s.trains {
-		if p := split.Train(); p != nil {
+		if p := split.CutTrain(); p != nil {
 			s.Enter(now, p)
 		}
 	}
 	for p := split.Next(); p != nil; p = split.Next() {
 		s.Enter(now, p)
 	}
-	s.pool.Release(u)
+	s.pool.ReleaseSuper(u)
 }
 
 // newSuper makes the devices of a host and of its peer, so that packets read from
@@ -101,8 +101,8 @@ func (s *super) clean() {
 		s.pool.Free(p)
 	}
 	s.kept = nil
-	if s.pool.Live() != 0 || s.pool.Supers() > 1 {
-		s.t.Errorf("%s: %d packets and %d super-packets are still in use", s.kind, s.pool.Live(), s.pool.Supers())
+	if s.pool.LivePackets() != 0 || s.pool.LiveSupers() > 1 {
+		s.t.Errorf("%s: %d packets and %d super-packets are still in use", s.kind, s.pool.LivePackets(), s.pool.LiveSupers())
 	}
 }
 
@@ -230,7 +230,7 @@ func (s *super) message(g segment, size int) []byte {
 // with puts a header before a frame, or before the IP packet in it.
 func (s *super) with(h gso.Header, frame []byte) []byte {
 	b := make([]byte, gso.HeaderLen)
-	h.Put(b)
+	h.EncodeTo(b)
 	return append(b, frame[s.skip():]...)
 }
 
@@ -282,12 +282,12 @@ func (s *super) take() []*packet.Packet {
 }
 
 func (s *super) deliver(now units.Time, ps ...*packet.Packet) {
-	s.engine.Advance(now)
+	s.engine.AdvanceTo(now)
 	for _, p := range ps {
 		if p.Flow == packet.Train {
 			s.out.DeliverTrain(now, p)
 		} else {
-			s.out.Deliver(now, p)
+			s.out.DeliverPacket(now, p)
 		}
 	}
 }
@@ -338,7 +338,7 @@ func TestOffload_PassesASinglePacketWithItsChecksum(t *testing.T) {
 				if len(ps) != 1 {
 					t.Fatalf("%s, %s: %d packets entered", name, form, len(ps))
 				}
-				if got := gso.Render(ps[0], nil); !bytes.Equal(got, g.frame(t)) {
+				if got := gso.RenderPacket(ps[0], nil); !bytes.Equal(got, g.frame(t)) {
 					t.Errorf("%s, %s: entered\n%x, want\n%x", name, form, got, g.frame(t))
 				}
 				if (ps[0].Sum != 0) != (form == "begun") {
@@ -349,7 +349,7 @@ func TestOffload_PassesASinglePacketWithItsChecksum(t *testing.T) {
 				s.wrote(name+", "+form, s.with(gso.Header{}, g.frame(t)))
 			}
 		}
-		o, in := s.out.Offloaded(), s.in.Offloaded()
+		o, in := s.out.OffloadCounters(), s.in.OffloadCounters()
 		if in.Supers != 0 || in.Pieces != 0 || o.Written != 21 || o.Writes != 21 || o.HeldMax != 0 || s.supers != 0 {
 			t.Errorf("counted in %+v, out %+v; %d super-packets", in, o, s.supers)
 		}
@@ -385,7 +385,7 @@ func TestOffload_PassesTrains(t *testing.T) {
 		s.trains = true
 		m := s.message(s.stream(0, 3*1000), 1000)
 		ps := s.enter(m)
-		if len(ps) != 2 || ps[0].Count() != 2 || ps[1].Count() != 1 {
+		if len(ps) != 2 || ps[0].PacketCount() != 2 || ps[1].PacketCount() != 1 {
 			t.Fatalf("%d packets have entered", len(ps))
 		}
 		s.deliver(0, ps...)
@@ -394,7 +394,7 @@ func TestOffload_PassesTrains(t *testing.T) {
 
 		ps = s.enter(m)
 		s.without.DeliverTrain(0, ps[0])
-		s.without.Deliver(0, ps[1])
+		s.without.DeliverPacket(0, ps[1])
 		var want [][]byte
 		for _, g := range s.stream(0, 3*1000).cut(1000) {
 			want = append(want, g.frame(t)[s.skip():])
@@ -447,7 +447,7 @@ func TestOffload_SplitsLikeTheKernel(t *testing.T) {
 				t.Fatalf("%s: %d packets entered, want %d", name, len(ps), len(want))
 			}
 			for i, p := range ps {
-				if got := gso.Render(p, nil); !bytes.Equal(got, want[i].frame(t)) || int(p.Size) != len(got) {
+				if got := gso.RenderPacket(p, nil); !bytes.Equal(got, want[i].frame(t)) || int(p.Size) != len(got) {
 					t.Errorf("%s: packet %d is\n%x, want\n%x", name, i, got[:min(len(got), 100)], want[i].frame(t)[:min(len(got), 100)])
 					break
 				}
@@ -464,7 +464,7 @@ func TestOffload_SplitsLikeTheKernel(t *testing.T) {
 			for s.receiveLong() != nil { // the FIN goes alone
 			}
 		}
-		if o := s.in.Offloaded(); o.Supers != supers || o.Pieces != pieces || s.supers != int(supers) {
+		if o := s.in.OffloadCounters(); o.Supers != supers || o.Pieces != pieces || s.supers != int(supers) {
 			t.Errorf("counted %+v and %d, want %d of %d", o, s.supers, pieces, supers)
 		}
 	})
@@ -477,7 +477,7 @@ func TestOffload_ReportsMalformedInput(t *testing.T) {
 		g := s.stream(0, 3000)
 		whole := s.message(g, 1000)
 		change := func(f func(h *gso.Header)) []byte {
-			h := gso.Decode(whole)
+			h := gso.DecodeHeader(whole)
 			f(&h)
 			return s.with(h, g.begun(t))
 		}
@@ -520,16 +520,16 @@ func TestOffload_ReportsMalformedInput(t *testing.T) {
 				t.Fatalf("%s: %d packets entered behind it", name, len(ps))
 			}
 			for i, p := range ps {
-				if !bytes.Equal(gso.Render(p, nil), g.cut(1000)[i].frame(t)) {
+				if !bytes.Equal(gso.RenderPacket(p, nil), g.cut(1000)[i].frame(t)) {
 					t.Errorf("%s: packet %d behind it is another", name, i)
 				}
 				s.pool.Free(p)
 			}
-			if s.pool.Live() != 0 || s.pool.Supers() > 1 {
-				t.Errorf("%s: %d packets and %d super-packets live", name, s.pool.Live(), s.pool.Supers())
+			if s.pool.LivePackets() != 0 || s.pool.LiveSupers() > 1 {
+				t.Errorf("%s: %d packets and %d super-packets live", name, s.pool.LivePackets(), s.pool.LiveSupers())
 			}
 		}
-		if o := s.in.Offloaded(); int(o.Supers) != n || int(o.Pieces) != 3*n {
+		if o := s.in.OffloadCounters(); int(o.Supers) != n || int(o.Pieces) != 3*n {
 			t.Errorf("counted %+v, want only the %d good ones", o, n)
 		}
 	})
@@ -550,17 +550,17 @@ func TestOffload_SurvivesNonsense(t *testing.T) {
 			s.send(m)
 			s.in.Poll(0, 1)
 			for _, p := range s.take() {
-				if f := gso.Render(p, nil); len(f) != int(p.Size) && p.Frame == nil {
+				if f := gso.RenderPacket(p, nil); len(f) != int(p.Size) && p.Frame == nil {
 					t.Fatalf("%x becomes a packet of %d bytes that says %d", m, len(f), p.Size)
 				}
-				s.out.Deliver(0, p)
+				s.out.DeliverPacket(0, p)
 				s.receiveLong()
 			}
 			s.out.Flush(0)
 			for s.receiveLong() != nil {
 			}
-			if s.pool.Live() != 0 || s.pool.Supers() > 1 {
-				t.Fatalf("%x: %d packets and %d super-packets live", m, s.pool.Live(), s.pool.Supers())
+			if s.pool.LivePackets() != 0 || s.pool.LiveSupers() > 1 {
+				t.Fatalf("%x: %d packets and %d super-packets live", m, s.pool.LivePackets(), s.pool.LiveSupers())
 			}
 		}
 		if s.malformed == 0 || s.supers == 0 || s.refused != 0 {
@@ -583,10 +583,10 @@ func TestOffload_CountsUnroutablePackets(t *testing.T) {
 	for _, m := range bad {
 		s.send(m)
 	}
-	if n := s.in.Poll(0, 100); n != 3+len(bad) || len(s.kept) != 3 || s.in.(*TUN).Unroutable() != uint64(len(bad)) || s.malformed != 0 {
-		t.Errorf("read %d, entered %d, unroutable %d, malformed %d; want %d, 3, %d, 0", n, len(s.kept), s.in.(*TUN).Unroutable(), s.malformed, 3+len(bad), len(bad))
+	if n := s.in.Poll(0, 100); n != 3+len(bad) || len(s.kept) != 3 || s.in.(*TUN).UnroutablePackets() != uint64(len(bad)) || s.malformed != 0 {
+		t.Errorf("read %d, entered %d, unroutable %d, malformed %d; want %d, 3, %d, 0", n, len(s.kept), s.in.(*TUN).UnroutablePackets(), s.malformed, 3+len(bad), len(bad))
 	}
-	if o := s.in.Offloaded(); o.Supers != 1 || o.Pieces != 3 {
+	if o := s.in.OffloadCounters(); o.Supers != 1 || o.Pieces != 3 {
 		t.Errorf("counted %+v", o)
 	}
 }
@@ -627,7 +627,7 @@ func TestOffload_PollStopsAtItsLimit(t *testing.T) {
 			t.Fatalf("%d packets entered, want %d", len(s.kept), len(want))
 		}
 		for i, p := range s.kept {
-			if !bytes.Equal(gso.Render(p, nil), want[i]) {
+			if !bytes.Equal(gso.RenderPacket(p, nil), want[i]) {
 				t.Errorf("packet %d is another", i)
 			}
 		}
@@ -661,7 +661,7 @@ func TestOffload_WritesARunAfterItsWindow(t *testing.T) {
 		if s.engine.Run(units.Second, 100) != 0 {
 			t.Error("a timer was left")
 		}
-		o := s.out.Offloaded()
+		o := s.out.OffloadCounters()
 		if o.Written != 9 || o.Writes != 1 || o.HeldMax < window || o.HeldMax > window+window/50 || o.HeldP50 != o.HeldMax {
 			t.Errorf("counted %+v", o)
 		}
@@ -692,7 +692,7 @@ func TestOffload_EachRunHasAWholeWindow(t *testing.T) {
 		s.wrote("at the window's end", s.message(later, 1000), s.message(other, 1000))
 		s.engine.Run(units.Second, 100)
 		s.wrote("later")
-		if o := s.out.Offloaded(); o.Written != 6 || o.Writes != 3 {
+		if o := s.out.OffloadCounters(); o.Written != 6 || o.Writes != 3 {
 			t.Errorf("counted %+v", o)
 		}
 	})
@@ -751,7 +751,7 @@ func TestOffload_WithoutAWindowJoinsOneInstant(t *testing.T) {
 		s.engine.Run(9, 100)
 		one, other := s.stream(3000, 1000), s.stream(4000, 1000)
 		s.wrote("one at a time", s.with(gso.Header{}, one.frame(t)), s.with(gso.Header{}, other.frame(t)))
-		if o := s.out.Offloaded(); o.Written != 5 || o.Writes != 3 || o.HeldMax != 0 {
+		if o := s.out.OffloadCounters(); o.Written != 5 || o.Writes != 3 || o.HeldMax != 0 {
 			t.Errorf("counted %+v", o)
 		}
 	})
@@ -786,7 +786,7 @@ func TestOffload_ReportsWaitingTimes(t *testing.T) {
 			t.Fatal("nothing was written")
 		}
 	}
-	o := s.out.Offloaded()
+	o := s.out.OffloadCounters()
 	for _, c := range []struct {
 		name      string
 		got, want units.Time
@@ -820,7 +820,7 @@ func TestOffload_CountsRefusedPacketsOfARun(t *testing.T) {
 		if s.refused != 6 {
 			t.Errorf("%d packets refused, want 6", s.refused)
 		}
-		if o := s.out.Offloaded(); o.Written != 0 || o.Writes != 0 {
+		if o := s.out.OffloadCounters(); o.Written != 0 || o.Writes != 0 {
 			t.Errorf("counted as written: %+v", o)
 		}
 		if n := s.in.Poll(0, 10); n != 0 {
@@ -836,7 +836,7 @@ func TestOffloaded_IsZeroWithoutOffload(t *testing.T) {
 	k.send(ipTo(t, "10.0.0.2"))
 	tun.Poll(0, 10)
 	tun.Flush(0)
-	if o := tun.Offloaded(); o != (Offloaded{}) {
+	if o := tun.OffloadCounters(); o != (Offloaded{}) {
 		t.Errorf("counted %+v", o)
 	}
 }

@@ -23,7 +23,7 @@ type reader struct {
 	buffers *uring.Buffers
 	ready   func()
 	armed   bool // a read is in progress
-	gone    bool // the device is gone
+	removed bool // the device is gone
 
 	packets []*packet.Packet // by buffer
 	got     []arrival
@@ -36,17 +36,17 @@ type arrival struct {
 	length int
 }
 
-// Rings reports whether the device should use a ring. Super-packets are better read
+// UsesRing reports whether the device should use a ring. Super-packets are better read
 // one at a time: if each is written before the next is read, it is still in the
 // processor's cache.
-func (q *Queue) Rings() bool { return q.device.offload == nil }
+func (q *Queue) UsesRing() bool { return q.device.offload == nil }
 
 // Start makes r read the queue and write the device, in place of separate system
 // calls. ready is called when there is something for Poll. Until Stop the descriptor
 // is blocking.
 func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
 	n := &reader{queue: q, ring: r, ready: ready, packets: make([]*packet.Packet, ringBuffers)}
-	n.handler = r.Register(n)
+	n.handler = r.RegisterHandler(n)
 	if n.file, err = r.Open(q.fd); err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
 		return fmt.Errorf("make a device blocking: %w", err)
 	}
 	for i := range n.packets {
-		n.fill(uint16(i))
+		n.fillBuffer(uint16(i))
 	}
-	n.buffers.Publish()
-	n.arm()
+	n.buffers.PublishBuffers()
+	n.armRead()
 	q.reader = n
 	if q.number == 0 {
 		q.device.writer = newWriter(q.device, r, n.file)
@@ -85,23 +85,23 @@ func (q *Queue) Stop() {
 	_ = unix.SetNonblock(q.fd, true)
 }
 
-// Waiting reports whether Poll should be called.
-func (q *Queue) Waiting() bool {
+// NeedsPoll reports whether Poll should be called.
+func (q *Queue) NeedsPoll() bool {
 	n := q.reader
-	return n.first < len(n.got) || !n.armed && !n.gone
+	return n.first < len(n.got) || !n.armed && !n.removed
 }
 
-// fill gives the kernel a packet to read into.
-func (n *reader) fill(buffer uint16) {
+// fillBuffer gives the kernel a packet to read into.
+func (n *reader) fillBuffer(buffer uint16) {
 	d := n.queue.device
 	p := d.Pool.NewFrame(d.room)
 	n.packets[buffer] = p
-	n.buffers.Put(buffer, p.Frame[d.front:])
+	n.buffers.PutBuffer(buffer, p.Frame[d.front:])
 }
 
-// resize replaces the kernel's buffers with packets of another size. The kernel
+// resizeBuffers replaces the kernel's buffers with packets of another size. The kernel
 // accesses them only within Enter, on this thread.
-func (n *reader) resize() {
+func (n *reader) resizeBuffers() {
 	d := n.queue.device
 	filled := make([]bool, len(n.packets))
 	for _, a := range n.got[n.first:] {
@@ -111,18 +111,18 @@ func (n *reader) resize() {
 		if !filled[i] {
 			d.Pool.Free(p)
 			n.packets[i] = d.Pool.NewFrame(d.room)
-			n.buffers.Replace(uint16(i), n.packets[i].Frame[d.front:])
+			n.buffers.ReplaceBuffer(uint16(i), n.packets[i].Frame[d.front:])
 		}
 	}
 }
 
-func (n *reader) arm() {
+func (n *reader) armRead() {
 	n.armed = true
 	n.ring.ReadMultishot(n.handler, n.file, n.buffers)
 }
 
-// Completed takes a completed read.
-func (n *reader) Completed(_ uint32, result int, buffer uint16, more bool) {
+// OnCompletion takes a completed read.
+func (n *reader) OnCompletion(_ uint32, result int, buffer uint16, more bool) {
 	if result > 0 {
 		n.got = append(n.got, arrival{buffer, result})
 	}
@@ -131,31 +131,31 @@ func (n *reader) Completed(_ uint32, result int, buffer uint16, more bool) {
 		switch unix.Errno(max(-result, 0)) {
 		case 0, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ENOMEM: // no buffer is left: Poll reads on
 		default:
-			n.gone = true
+			n.removed = true
 		}
 	}
-	if n.queue.Waiting() {
+	if n.queue.NeedsPoll() {
 		n.ready()
 	}
 }
 
-// poll lets up to max packets enter the fabric.
-func (n *reader) poll(now units.Time, max int) (count int) {
+// pollPackets lets up to max packets enter the fabric.
+func (n *reader) pollPackets(now units.Time, max int) (count int) {
 	d := n.queue.device
 	for ; count < max && n.first < len(n.got); count++ {
 		a := n.got[n.first]
 		n.first++
 		p := n.packets[a.buffer]
-		n.fill(a.buffer)
+		n.fillBuffer(a.buffer)
 		p.Frame = p.Frame[:d.front+a.length]
 		d.admitFrame(now, p)
 	}
 	if n.first == len(n.got) {
 		n.got, n.first = n.got[:0], 0
 	}
-	n.buffers.Publish()
-	if !n.armed && !n.gone {
-		n.arm()
+	n.buffers.PublishBuffers()
+	if !n.armed && !n.removed {
+		n.armRead()
 	}
 	return count
 }

@@ -20,10 +20,10 @@ import (
 
 // whole is the common interface of TAP and TUN.
 type whole interface {
-	Deliver(now units.Time, p *packet.Packet)
+	DeliverPacket(now units.Time, p *packet.Packet)
 	Queues() []*Queue
 	SetMTU(mtu int)
-	Ignored() uint64
+	IgnoredFrames() uint64
 }
 
 // newRing makes a ring for a device on the test's thread, or skips the test if the
@@ -99,14 +99,14 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 		for b := k.receive(); b != nil; b = k.receive() {
 			told = append(told, fmt.Sprintf("received %x", b))
 		}
-		told = append(told, fmt.Sprint(k.malformed, k.refused, d.Ignored(), delivered))
+		told = append(told, fmt.Sprint(k.malformed, k.refused, d.IgnoredFrames(), delivered))
 		if tun, ok := d.(*TUN); ok {
-			told = append(told, fmt.Sprint(tun.Unroutable(), tun.Answered()))
+			told = append(told, fmt.Sprint(tun.UnroutablePackets(), tun.AnsweredRequests()))
 		}
 	}
 	sent := 0
 	drain := func() {
-		for enter(); q.Poll(2, 1000) > 0; {
+		for enter(); q.PollInput(2, 1000) > 0; {
 			enter()
 		}
 		sent = 0
@@ -126,7 +126,7 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 		case 2, 3, 4:
 			f := append(framed("10.0.0.2"), b...)
 			if len(b) != 60 {
-				hostMAC.Put(f)
+				hostMAC.EncodeTo(f)
 			}
 			f = append(f, byte(x>>8))
 			p := k.pool.NewFrame(len(f))
@@ -135,10 +135,10 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 				k.pool.Free(p)
 				continue
 			}
-			d.Deliver(units.Time(x>>8), p)
+			d.DeliverPacket(units.Time(x>>8), p)
 		case 5:
 			enter()
-			q.Poll(1, int(x>>3)%5)
+			q.PollInput(1, int(x>>3)%5)
 		case 6:
 			d.SetMTU(1500 + int(x>>15)*6000)
 		case 7:
@@ -151,7 +151,7 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 	drain()
 	look()
 	stop()
-	if n := k.pool.Live(); n != 0 {
+	if n := k.pool.LivePackets(); n != 0 {
 		t.Errorf("%d packets live", n)
 	}
 	return told
@@ -177,21 +177,21 @@ func TestRing_ReadsOnWhenBuffersAreFree(t *testing.T) {
 		}
 	}
 	send(ringBuffers)
-	if !q.Waiting() || len(k.entered) != 0 {
+	if !q.NeedsPoll() || len(k.entered) != 0 {
 		t.Fatalf("%d entered", len(k.entered))
 	}
 	send(3) // they wait in the device
-	if n := q.Poll(1, 10); n != 10 || !q.Waiting() {
+	if n := q.PollInput(1, 10); n != 10 || !q.NeedsPoll() {
 		t.Fatalf("%d read", n)
 	}
 	d.SetMTU(9000)
 	r.SubmitAndWait(0)
-	if n := q.Poll(2, 1000); n != ringBuffers-10+3 || q.Waiting() {
+	if n := q.PollInput(2, 1000); n != ringBuffers-10+3 || q.NeedsPoll() {
 		t.Fatalf("%d read", n)
 	}
 	largest = 8000
 	send(5)
-	if n := q.Poll(3, 1000); n != 5 {
+	if n := q.PollInput(3, 1000); n != 5 {
 		t.Fatalf("%d read", n)
 	}
 	for i, b := range k.entered {
@@ -205,11 +205,11 @@ func TestRing_ReadsOnWhenBuffersAreFree(t *testing.T) {
 	}
 	send(2)
 	stop()
-	if k.pool.Live() != 0 || len(k.entered) != sent-2 {
-		t.Errorf("%d live, %d of %d entered", k.pool.Live(), len(k.entered), sent)
+	if k.pool.LivePackets() != 0 || len(k.entered) != sent-2 {
+		t.Errorf("%d live, %d of %d entered", k.pool.LivePackets(), len(k.entered), sent)
 	}
 	k.send(append(framed("10.0.0.2"), ipTo(t, "10.0.0.2")...))
-	if n := q.Poll(4, 10); n != 1 {
+	if n := q.PollInput(4, 10); n != 1 {
 		t.Errorf("after the end: %d read", n)
 	}
 }
@@ -224,13 +224,13 @@ func TestRing_WritesInOrder(t *testing.T) {
 	d := NewTAP(c)
 	r, stop := newRing(t, d)
 	defer stop()
-	live := k.pool.Live()
+	live := k.pool.LivePackets()
 	deliver := func(now units.Time, b byte) {
 		p := k.pool.NewFrame(wire.EthernetHeader + 20)
 		copy(p.Frame, append(framed("10.0.0.2"), ipTo(t, "10.0.0.2")...))
 		p.Frame[len(p.Frame)-1] = b
 		p.Parse()
-		d.Deliver(now, p)
+		d.DeliverPacket(now, p)
 	}
 	for i := range 7 {
 		deliver(units.Time(i/4), byte(i))
@@ -255,7 +255,7 @@ func TestRing_WritesInOrder(t *testing.T) {
 		t.Errorf("%d refused with %d waiting", k.refused, maxWrites)
 	}
 	r.SubmitAndWait(0)
-	if k.refused != maxWrites+1 || k.pool.Live() != live {
-		t.Errorf("%d refused, %d live", k.refused, k.pool.Live()-live)
+	if k.refused != maxWrites+1 || k.pool.LivePackets() != live {
+		t.Errorf("%d refused, %d live", k.refused, k.pool.LivePackets()-live)
 	}
 }

@@ -18,8 +18,8 @@ func NewTAP(c Config) *TAP {
 	return t
 }
 
-// Deliver gives a packet to the host and takes ownership of it.
-func (t *TAP) Deliver(now units.Time, p *packet.Packet) { t.deliver(now, p) }
+// DeliverPacket gives a packet to the host and takes ownership of it.
+func (t *TAP) DeliverPacket(now units.Time, p *packet.Packet) { t.deliverPacket(now, p) }
 
 // DeliverTrain hands the packets of a packet.Train to the host.
 func (t *TAP) DeliverTrain(now units.Time, p *packet.Packet) { t.deliverTrain(now, p) }

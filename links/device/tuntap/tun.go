@@ -38,12 +38,12 @@ func NewTUN(c Config, mac wire.MAC, addresses []netip.Addr, n Neighbours) *TUN {
 	return t
 }
 
-// Unroutable returns the number of packets from the host to unicast addresses that
+// UnroutablePackets returns the number of packets from the host to unicast addresses that
 // do not exist in the fabric. They never enter it.
-func (t *TUN) Unroutable() uint64 { return t.unroutable }
+func (t *TUN) UnroutablePackets() uint64 { return t.unroutable }
 
-// Answered returns the number of ARP and neighbour requests answered for the host.
-func (t *TUN) Answered() uint64 { return t.answered }
+// AnsweredRequests returns the number of ARP and neighbour requests answered for the host.
+func (t *TUN) AnsweredRequests() uint64 { return t.answered }
 
 // addHeader writes the Ethernet header before the IP packet in f. It reports false
 // if no station has the destination address.
@@ -74,8 +74,8 @@ func (t *TUN) addEthernet(f []byte) bool {
 			return false
 		}
 	}
-	mac.Put(f)
-	t.mac.Put(f[6:])
+	mac.EncodeTo(f)
+	t.mac.EncodeTo(f[6:])
 	binary.BigEndian.PutUint16(f[12:], ether)
 	return true
 }
@@ -96,11 +96,11 @@ func groupMAC(ip netip.Addr) (wire.MAC, bool) {
 	return 0, false
 }
 
-// Deliver strips the Ethernet header and gives the packet to the host, answers a
+// DeliverPacket strips the Ethernet header and gives the packet to the host, answers a
 // request for one of the host's addresses, or ignores a packet for another MAC, as a
 // NIC would. It takes ownership of the packet.
-func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
-	if dst, _ := p.MACs(); dst != t.mac && !dst.Multicast() {
+func (t *TUN) DeliverPacket(now units.Time, p *packet.Packet) {
+	if dst, _ := p.MACs(); dst != t.mac && !dst.IsMulticast() {
 		t.Pool.Free(p)
 		return
 	}
@@ -116,13 +116,13 @@ func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
 		t.Pool.Free(p)
 		return
 	}
-	t.deliver(now, p)
+	t.deliverPacket(now, p)
 }
 
 // DeliverTrain strips the Ethernet headers and gives the packets of a packet.Train to the host, or
 // ignores them. They are TCP or UDP, so there is nothing to answer.
 func (t *TUN) DeliverTrain(now units.Time, p *packet.Packet) {
-	if dst, _ := p.MACs(); dst != t.mac && !dst.Multicast() {
+	if dst, _ := p.MACs(); dst != t.mac && !dst.IsMulticast() {
 		t.Pool.Free(p)
 		return
 	}

@@ -80,18 +80,18 @@ func (k *kernel) close() {
 }
 
 func (k *kernel) Enter(now units.Time, p *packet.Packet) {
-	k.entered = append(k.entered, gso.Render(p, nil))
+	k.entered = append(k.entered, gso.RenderPacket(p, nil))
 	k.entered[len(k.entered)-1] = bytes.Clone(k.entered[len(k.entered)-1])
 	k.at = append(k.at, now)
 	k.pool.Free(p)
 }
 
 func (k *kernel) EnterSuper(now units.Time, s *packet.Super, head *packet.Packet) {
-	split := gso.Split(&k.pool, s, head)
+	split := gso.NewSplitter(&k.pool, s, head)
 	for p := split.Next(); p != nil; p = split.Next() {
 		k.Enter(now, p)
 	}
-	k.pool.Release(s)
+	k.pool.ReleaseSuper(s)
 }
 
 func (k *kernel) Malformed(_ units.Time, p *packet.Packet) {
@@ -185,8 +185,8 @@ func TestTUN_AddsAnEthernetHeader(t *testing.T) {
 		if !bytes.Equal(eth.Payload, ip) {
 			t.Errorf("%s: the packet changed", c.dst)
 		}
-		if tun.Unroutable() != 0 || k.pool.Live() != 0 {
-			t.Errorf("%s: unroutable %d, live %d", c.dst, tun.Unroutable(), k.pool.Live())
+		if tun.UnroutablePackets() != 0 || k.pool.LivePackets() != 0 {
+			t.Errorf("%s: unroutable %d, live %d", c.dst, tun.UnroutablePackets(), k.pool.LivePackets())
 		}
 	}
 }
@@ -201,8 +201,8 @@ func TestTUN_CountsWhatHasNoRoute(t *testing.T) {
 	for _, b := range append([][]byte{known4}, bad...) {
 		k.send(b)
 	}
-	if n := tun.Poll(0, 100); n != len(bad)+1 || len(k.entered) != 1 || tun.Unroutable() != uint64(len(bad)) || k.pool.Live() != 0 {
-		t.Errorf("read %d, entered %d, unroutable %d, live %d; want %d, 1, %d, 0", n, len(k.entered), tun.Unroutable(), k.pool.Live(), len(bad)+1, len(bad))
+	if n := tun.Poll(0, 100); n != len(bad)+1 || len(k.entered) != 1 || tun.UnroutablePackets() != uint64(len(bad)) || k.pool.LivePackets() != 0 {
+		t.Errorf("read %d, entered %d, unroutable %d, live %d; want %d, 1, %d, 0", n, len(k.entered), tun.UnroutablePackets(), k.pool.LivePackets(), len(bad)+1, len(bad))
 	}
 }
 
@@ -229,8 +229,8 @@ func TestPoll_ReadsNoMoreThanAsked(t *testing.T) {
 				t.Errorf("%s: packet %d is another", name, i)
 			}
 		}
-		if c.k.pool.Live() != 0 {
-			t.Errorf("%s: %d live", name, c.k.pool.Live())
+		if c.k.pool.LivePackets() != 0 {
+			t.Errorf("%s: %d live", name, c.k.pool.LivePackets())
 		}
 	}
 }
@@ -253,12 +253,12 @@ func TestTAP_PassesFramesUnchanged(t *testing.T) {
 		}
 		p := k.pool.NewFrame(len(frame))
 		copy(p.Frame, frame)
-		if tap.Deliver(0, p); !bytes.Equal(k.receive(), frame) || k.refused != 0 || k.pool.Live() != 0 {
+		if tap.DeliverPacket(0, p); !bytes.Equal(k.receive(), frame) || k.refused != 0 || k.pool.LivePackets() != 0 {
 			t.Errorf("MTU %d: a frame of %d bytes was not delivered as it is", mtu, len(frame))
 		}
 	}
 	k.close()
-	if tap.Deliver(0, k.pool.NewFrame(60)); k.refused != 1 {
+	if tap.DeliverPacket(0, k.pool.NewFrame(60)); k.refused != 1 {
 		t.Error("delivered to a device that is gone")
 	}
 	if tap.Poll(0, 10) != 0 {
@@ -272,14 +272,14 @@ func deliver(tun *TUN, k *kernel, frame []byte) bool {
 	copy(p.Frame, frame)
 	p.Parse()
 	before := k.refused
-	tun.Deliver(9, p)
+	tun.DeliverPacket(9, p)
 	return k.refused == before
 }
 
 func ethernet(src, dst wire.MAC, kind layers.EthernetType) *layers.Ethernet {
 	e := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: kind}
-	src.Put(e.SrcMAC)
-	dst.Put(e.DstMAC)
+	src.EncodeTo(e.SrcMAC)
+	dst.EncodeTo(e.DstMAC)
 	return e
 }
 
@@ -308,7 +308,7 @@ func TestTUN_StripsTheEthernetHeader(t *testing.T) {
 		if len(got) > len(c.want) { // Ethernet's padding, which IP's length reveals
 			got = got[:len(c.want)]
 		}
-		if !bytes.Equal(got, c.want) || len(k.entered) != 0 || k.pool.Live() != 0 {
+		if !bytes.Equal(got, c.want) || len(k.entered) != 0 || k.pool.LivePackets() != 0 {
 			t.Errorf("%s: the host got %x, want %x; entered %d", c.name, got, c.want, len(k.entered))
 		}
 	}
@@ -331,8 +331,8 @@ func TestTUN_AnswersARPForTheHost(t *testing.T) {
 	if !deliver(tun, k, build(t, ethernet(peerMAC, wire.Broadcast, layers.EthernetTypeARP), arpRequest(host4))) {
 		t.Error("refused")
 	}
-	if len(k.entered) != 1 || k.at[0] != 9 || tun.Answered() != 1 || k.receive() != nil {
-		t.Fatalf("entered %d at %v, answered %d", len(k.entered), k.at, tun.Answered())
+	if len(k.entered) != 1 || k.at[0] != 9 || tun.AnsweredRequests() != 1 || k.receive() != nil {
+		t.Fatalf("entered %d at %v, answered %d", len(k.entered), k.at, tun.AnsweredRequests())
 	}
 	if n := len(k.entered[0]); n < wire.EthernetMin {
 		t.Errorf("the answer has %d bytes, a frame has at least %d", n, wire.EthernetMin)
@@ -368,8 +368,8 @@ func TestTUN_IgnoresOtherARP(t *testing.T) {
 		"to another MAC":   build(t, ethernet(peerMAC, 0x02000000ffff, layers.EthernetTypeARP), arpRequest(host4)),
 	} {
 		tun, k := newTestTUN(t)
-		if !deliver(tun, k, frame) || len(k.entered) != 0 || tun.Answered() != 0 || k.receive() != nil {
-			t.Errorf("%s: entered %x, answered %d", name, k.entered, tun.Answered())
+		if !deliver(tun, k, frame) || len(k.entered) != 0 || tun.AnsweredRequests() != 0 || k.receive() != nil {
+			t.Errorf("%s: entered %x, answered %d", name, k.entered, tun.AnsweredRequests())
 		}
 	}
 }
@@ -399,8 +399,8 @@ func TestTUN_AnswersNeighbourSolicitations(t *testing.T) {
 		{"a host without an address asks", netip.IPv6Unspecified(), "ff02::1", "33:33:00:00:00:01", 0x20},
 	} {
 		tun, k := newTestTUN(t)
-		if !deliver(tun, k, solicitation(t, c.asker, host6, 255)) || len(k.entered) != 1 || tun.Answered() != 1 || k.receive() != nil {
-			t.Fatalf("%s: entered %d, answered %d", c.name, len(k.entered), tun.Answered())
+		if !deliver(tun, k, solicitation(t, c.asker, host6, 255)) || len(k.entered) != 1 || tun.AnsweredRequests() != 1 || k.receive() != nil {
+			t.Fatalf("%s: entered %d, answered %d", c.name, len(k.entered), tun.AnsweredRequests())
 		}
 		p := gopacket.NewPacket(k.entered[0], layers.LayerTypeEthernet, gopacket.Default)
 		if e := p.ErrorLayer(); e != nil {
@@ -431,8 +431,8 @@ func TestTUN_PassesOnOtherSolicitations(t *testing.T) {
 		"through routers": solicitation(t, peer6, host6, 254),
 	} {
 		tun, k := newTestTUN(t)
-		if !deliver(tun, k, frame) || len(k.entered) != 0 || tun.Answered() != 0 || !bytes.Equal(k.receive(), frame[14:]) {
-			t.Errorf("%s: entered %x, answered %d", name, k.entered, tun.Answered())
+		if !deliver(tun, k, frame) || len(k.entered) != 0 || tun.AnsweredRequests() != 0 || !bytes.Equal(k.receive(), frame[14:]) {
+			t.Errorf("%s: entered %x, answered %d", name, k.entered, tun.AnsweredRequests())
 		}
 	}
 }
@@ -459,8 +459,8 @@ func TestTUN_AnswersNonsenseWithSoundFramesOnly(t *testing.T) {
 				rt.Fatalf("the answer to %x is %x: %v", frame, f, e.Error())
 			}
 		}
-		if k.pool.Live() != 0 {
-			rt.Fatalf("%d packets live", k.pool.Live())
+		if k.pool.LivePackets() != 0 {
+			rt.Fatalf("%d packets live", k.pool.LivePackets())
 		}
 	})
 }
@@ -487,11 +487,11 @@ func TestQueues_AreReadSeparately(t *testing.T) {
 				pack := func(dst string) []byte { return ipTo(t, dst) }
 				if kind == "TAP" {
 					d := NewTAP(c)
-					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
+					queues, deliver, ignored = d.Queues(), d.DeliverPacket, d.IgnoredFrames
 					pack = func(dst string) []byte { return append(framed(dst), ipTo(t, dst)...) }
 				} else {
 					d := NewTUN(c, hostMAC, nil, neighbours{})
-					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
+					queues, deliver, ignored = d.Queues(), d.DeliverPacket, d.IgnoredFrames
 				}
 				if len(queues) != 2 || queues[0].FD() != fd || queues[1].FD() != more {
 					t.Fatalf("%d queues", len(queues))
@@ -502,14 +502,14 @@ func TestQueues_AreReadSeparately(t *testing.T) {
 				}
 				second.send(append(bytes.Clone(header), b6...))
 				first.send(append(bytes.Clone(header), b4...))
-				if n := queues[1].Poll(1, 10); n != 2 || len(first.entered) != 1 || !bytes.HasSuffix(first.entered[0], b6) {
+				if n := queues[1].PollInput(1, 10); n != 2 || len(first.entered) != 1 || !bytes.HasSuffix(first.entered[0], b6) {
 					t.Errorf("second queue: read %d, %d entered", n, len(first.entered))
 				}
-				if n := queues[0].Poll(2, 10); n != 2 || len(first.entered) != 2 || !bytes.HasSuffix(first.entered[1], b4) {
+				if n := queues[0].PollInput(2, 10); n != 2 || len(first.entered) != 2 || !bytes.HasSuffix(first.entered[1], b4) {
 					t.Errorf("first queue: read %d, %d entered", n, len(first.entered))
 				}
 				frame := append(framed("10.0.0.2"), ipTo(t, "10.0.0.2")...)
-				hostMAC.Put(frame)
+				hostMAC.EncodeTo(frame)
 				p := first.pool.NewFrame(len(frame))
 				copy(p.Frame, frame)
 				p.Parse()
@@ -518,8 +518,8 @@ func TestQueues_AreReadSeparately(t *testing.T) {
 				if !bytes.HasSuffix(first.receive(), ipTo(t, "10.0.0.2")) || second.receive() != nil {
 					t.Error("a packet was not written to the first queue")
 				}
-				if first.pool.Live() != 0 || first.malformed+first.refused != 0 || ignored() != 2 {
-					t.Errorf("%d live, %d malformed, %d refused, %d ignored", first.pool.Live(), first.malformed, first.refused, ignored())
+				if first.pool.LivePackets() != 0 || first.malformed+first.refused != 0 || ignored() != 2 {
+					t.Errorf("%d live, %d malformed, %d refused, %d ignored", first.pool.LivePackets(), first.malformed, first.refused, ignored())
 				}
 			})
 		}
@@ -529,8 +529,8 @@ func TestQueues_AreReadSeparately(t *testing.T) {
 // framed returns the Ethernet header of a frame from the host with an IP packet to dst.
 func framed(dst string) []byte {
 	b := make([]byte, wire.EthernetHeader)
-	peerMAC.Put(b)
-	hostMAC.Put(b[6:])
+	peerMAC.EncodeTo(b)
+	hostMAC.EncodeTo(b[6:])
 	binary.BigEndian.PutUint16(b[12:], wire.EtherTypeIPv4)
 	if netip.MustParseAddr(dst).Is6() {
 		binary.BigEndian.PutUint16(b[12:], wire.EtherTypeIPv6)

@@ -30,38 +30,38 @@ type write struct {
 
 func newWriter(d *device, r *uring.Ring, file int) *writer {
 	w := &writer{device: d, ring: r, file: file}
-	w.handler = r.Register(w)
-	w.after = w.finish
+	w.handler = r.RegisterHandler(w)
+	w.after = w.freeWritten
 	return w
 }
 
-// add queues a packet, which is written at the latest when the engine has no more
+// addPacket queues a packet, which is written at the latest when the engine has no more
 // work at the present time.
-func (w *writer) add(now units.Time, p *packet.Packet) {
-	if w.ring.Queued() >= maxWrites {
-		w.ring.Submit()
+func (w *writer) addPacket(now units.Time, p *packet.Packet) {
+	if w.ring.QueuedRequests() >= maxWrites {
+		w.ring.SubmitQueued()
 	}
 	d := w.device
 	if p.Frame == nil || p.Sum != 0 {
-		c := d.Pool.Reframe(p)
-		c.Frame = gso.Render(p, c.Frame)
+		c := d.Pool.RestoreFrame(p)
+		c.Frame = gso.RenderPacket(p, c.Frame)
 		d.Pool.Free(p)
 		p = c
 	}
 	if len(w.waiting) == 0 {
 		w.ring.AfterSubmit(w.after)
 	}
-	w.ring.Write(w.handler, w.file, uint32(len(w.waiting)), p.Frame[d.skip(p):])
+	w.ring.Write(w.handler, w.file, uint32(len(w.waiting)), p.Frame[d.skippedBytes(p):])
 	w.waiting = append(w.waiting, write{due: now, packet: p})
 }
 
-// Completed takes the result of a write.
-func (w *writer) Completed(number uint32, result int, _ uint16, _ bool) {
+// OnCompletion takes the result of a write.
+func (w *writer) OnCompletion(number uint32, result int, _ uint16, _ bool) {
 	w.waiting[number].failed = result < 0
 }
 
-// finish counts and frees the packets that have been written.
-func (w *writer) finish() {
+// freeWritten counts and frees the packets that have been written.
+func (w *writer) freeWritten() {
 	d := w.device
 	for i := 0; i < len(w.waiting); {
 		due, first := w.waiting[i].due, i

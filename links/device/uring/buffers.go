@@ -30,24 +30,24 @@ func (r *Ring) NewBuffers(group uint16, n int) (b *Buffers, err error) {
 		group, flags uint16
 		_            [3]uint64
 	}{address: uint64(uintptr(unsafe.Pointer(&b.mem[0]))), entries: uint32(n), group: group}
-	if err := r.register(registerBufferRing, unsafe.Pointer(&request), 1); err != nil {
+	if err := r.registerResource(registerBufferRing, unsafe.Pointer(&request), 1); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("register buffers with an io_uring: %w", err)
 	}
 	return b, nil
 }
 
-// Put adds memory to read into under a number. The kernel owns it from Publish on,
+// PutBuffer adds memory to read into under a number. The kernel owns it from PublishBuffers on,
 // and the caller keeps it alive.
-func (b *Buffers) Put(number uint16, mem []byte) {
+func (b *Buffers) PutBuffer(number uint16, mem []byte) {
 	e := &b.ring[int(b.tail)&(len(b.ring)-1)]
 	// Not the whole entry: the first holds the tail.
 	e.address, e.length, e.id = uint64(uintptr(unsafe.Pointer(&mem[0]))), uint32(len(mem)), number
 	b.tail++
 }
 
-// Replace replaces the memory of a buffer that has not been read into.
-func (b *Buffers) Replace(number uint16, mem []byte) {
+// ReplaceBuffer replaces the memory of a buffer that has not been read into.
+func (b *Buffers) ReplaceBuffer(number uint16, mem []byte) {
 	for i := range b.ring {
 		if e := &b.ring[i]; e.id == number {
 			e.address, e.length = uint64(uintptr(unsafe.Pointer(&mem[0]))), uint32(len(mem))
@@ -55,19 +55,19 @@ func (b *Buffers) Replace(number uint16, mem []byte) {
 	}
 }
 
-// Publish makes the buffers that were Put visible to the kernel.
-func (b *Buffers) Publish() {
+// PublishBuffers makes the buffers that were PutBuffer visible to the kernel.
+func (b *Buffers) PublishBuffers() {
 	// The tail shares its word with the number of the first buffer, which the kernel
 	// only reads. Go has no atomic store of 16 bits.
 	first := &b.ring[0]
-	atomic.StoreUint32((*uint32)(unsafe.Pointer(&first.id)), word(first.id, b.tail))
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&first.id)), joinHalves(first.id, b.tail))
 }
 
 // Close frees the buffers. Call it after closing the Ring they belong to.
 func (b *Buffers) Close() { _ = unix.Munmap(b.mem) }
 
-// word combines two halves into a word in native byte order.
-func word(low, high uint16) uint32 {
+// joinHalves combines two halves into a word in native byte order.
+func joinHalves(low, high uint16) uint32 {
 	h := [2]uint16{low, high}
 	return *(*uint32)(unsafe.Pointer(&h))
 }

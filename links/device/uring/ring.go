@@ -19,10 +19,10 @@ import (
 // Handler receives the results of its requests. It is called within Enter and
 // Submit, and must not make requests then.
 type Handler interface {
-	// Completed is given the number that the request had and its result, as the
+	// OnCompletion is given the number that the request had and its result, as the
 	// system call would have returned it: a negative one is an errno. more means
 	// that the request continues. buffer is the buffer that was read into.
-	Completed(number uint32, result int, buffer uint16, more bool)
+	OnCompletion(number uint32, result int, buffer uint16, more bool)
 }
 
 // Ring is an io_uring.
@@ -74,18 +74,18 @@ func New(n, files int) (*Ring, error) {
 	p := params{flags: setupCQSize | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupNoSQArray, cqEntries: uint32(max(8*n, minCompletions))}
 	fd, _, errno := unix.RawSyscall(unix.SYS_IO_URING_SETUP, uintptr(n), uintptr(unsafe.Pointer(&p)), 0)
 	if errno != 0 {
-		return nil, explain(errno)
+		return nil, explainErrno(errno)
 	}
 	r := &Ring{fd: int(fd), handlers: []Handler{nil}}
-	if err := r.prepare(&p, files); err != nil {
-		r.free()
+	if err := r.setUpRing(&p, files); err != nil {
+		r.freeRing()
 		return nil, err
 	}
 	return r, nil
 }
 
-// explain adds a likely cause to an error.
-func explain(errno unix.Errno) error {
+// explainErrno adds a likely cause to an error.
+func explainErrno(errno unix.Errno) error {
 	switch errno {
 	case unix.ENOSYS:
 		return fmt.Errorf("io_uring_setup: %w (the kernel has no io_uring, or a seccomp filter hides it)", errno)
@@ -99,9 +99,9 @@ func explain(errno unix.Errno) error {
 	return fmt.Errorf("io_uring_setup: %w", errno)
 }
 
-func (r *Ring) prepare(p *params, files int) (err error) {
+func (r *Ring) setUpRing(p *params, files int) (err error) {
 	unix.CloseOnExec(r.fd)
-	if err := r.probe(); err != nil {
+	if err := r.probeMultishot(); err != nil {
 		return err
 	}
 	const protection, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_SHARED | unix.MAP_POPULATE
@@ -125,15 +125,15 @@ func (r *Ring) prepare(p *params, files int) (err error) {
 	for i := range none {
 		none[i] = -1
 	}
-	if err := r.register(registerFiles, unsafe.Pointer(&none[0]), files); err != nil {
+	if err := r.registerResource(registerFiles, unsafe.Pointer(&none[0]), files); err != nil {
 		return fmt.Errorf("register a table of %d files with an io_uring: %w (ulimit -n may be too low)", files, err)
 	}
 	r.room = files
 	return nil
 }
 
-// probe checks that the kernel supports multishot reads.
-func (r *Ring) probe() error {
+// probeMultishot checks that the kernel supports multishot reads.
+func (r *Ring) probeMultishot() error {
 	var p struct {
 		last, n uint8
 		_       uint16
@@ -144,7 +144,7 @@ func (r *Ring) probe() error {
 			_     uint32
 		}
 	}
-	if err := r.register(registerProbe, unsafe.Pointer(&p), len(p.ops)); err != nil {
+	if err := r.registerResource(registerProbe, unsafe.Pointer(&p), len(p.ops)); err != nil {
 		return fmt.Errorf("probe an io_uring: %w", err)
 	}
 	if p.ops[opReadMultishot].flags&probeSupported == 0 {
@@ -153,8 +153,8 @@ func (r *Ring) probe() error {
 	return nil
 }
 
-// Register returns the number that identifies a handler's requests.
-func (r *Ring) Register(h Handler) int {
+// RegisterHandler returns the number that identifies a handler's requests.
+func (r *Ring) RegisterHandler(h Handler) int {
 	r.handlers = append(r.handlers, h)
 	return len(r.handlers) - 1
 }
@@ -169,17 +169,17 @@ func (r *Ring) Open(fd int) (int, error) {
 		offset, _ uint32
 		fds       uint64
 	}{offset: uint32(r.files), fds: uint64(uintptr(unsafe.Pointer(&r.opening)))}
-	if err := r.register(registerFilesUpdate, unsafe.Pointer(&update), 1); err != nil {
+	if err := r.registerResource(registerFilesUpdate, unsafe.Pointer(&update), 1); err != nil {
 		return 0, fmt.Errorf("register a file with an io_uring: %w", err)
 	}
 	r.files++
 	return r.files - 1, nil
 }
 
-// next returns a cleared entry for a request of a handler.
-func (r *Ring) next(handler int, number uint32) *entry {
-	if r.Full() {
-		r.Submit()
+// nextEntry returns a cleared entry for a request of a handler.
+func (r *Ring) nextEntry(handler int, number uint32) *entry {
+	if r.IsFull() {
+		r.SubmitQueued()
 	}
 	e := &r.sq[r.tail&uint32(len(r.sq)-1)]
 	*e = entry{user: uint64(handler)<<32 | uint64(number)}
@@ -187,30 +187,30 @@ func (r *Ring) next(handler int, number uint32) *entry {
 	return e
 }
 
-// Queued returns the number of requests waiting to be submitted.
-func (r *Ring) Queued() int { return int(r.tail - r.entered) }
+// QueuedRequests returns the number of requests waiting to be submitted.
+func (r *Ring) QueuedRequests() int { return int(r.tail - r.entered) }
 
-// Full reports whether the next request will first Submit.
-func (r *Ring) Full() bool { return r.Queued() == len(r.sq) }
+// IsFull reports whether the next request will first SubmitQueued.
+func (r *Ring) IsFull() bool { return r.QueuedRequests() == len(r.sq) }
 
 // ReadMultishot reads from a file again and again, each time into the next buffer
 // of b, until that has none left or something fails. The file must not be
 // non-blocking: the read would end when nothing is waiting.
 func (r *Ring) ReadMultishot(handler, file int, b *Buffers) {
-	e := r.next(handler, 0)
+	e := r.nextEntry(handler, 0)
 	e.op, e.flags, e.fd, e.group, e.offset = opReadMultishot, fixedFile|bufferSelect, int32(file), b.group, 1<<64-1
 }
 
 // PollMultishot notifies the handler each time a file becomes readable.
 func (r *Ring) PollMultishot(handler, fd int) {
-	e := r.next(handler, 0)
+	e := r.nextEntry(handler, 0)
 	e.op, e.fd, e.length, e.opFlags = opPollAdd, int32(fd), pollMulti, unix.POLLIN
 }
 
 // Write writes b. It fails rather than wait for room. b must not change until the
-// next Enter or Submit has returned, and must be on the heap.
+// next Enter or SubmitQueued has returned, and must be on the heap.
 func (r *Ring) Write(handler, file int, number uint32, b []byte) {
-	e := r.next(handler|isWrite, number)
+	e := r.nextEntry(handler|isWrite, number)
 	e.op, e.flags, e.fd, e.opFlags = opWrite, fixedFile, int32(file), rwfNoWait
 	e.address, e.length = uint64(uintptr(unsafe.Pointer(&b[0]))), uint32(len(b))
 	r.writing++
@@ -220,9 +220,9 @@ func (r *Ring) Write(handler, file int, number uint32, b []byte) {
 // done and their handlers have been called. f may call AfterSubmit again.
 func (r *Ring) AfterSubmit(f func()) { r.after = append(r.after, f) }
 
-// Submit performs the queued writes and starts the queued reads. Reads completed
+// SubmitQueued performs the queued writes and starts the queued reads. Reads completed
 // before are reported at the next Enter.
-func (r *Ring) Submit() { r.enterKernel(0, 0, false) }
+func (r *Ring) SubmitQueued() { r.enterKernel(0, 0, false) }
 
 // SubmitAndWait submits, and reports completed reads. If there are none it waits for one, at
 // most ns nanoseconds.
@@ -235,34 +235,34 @@ func (r *Ring) SubmitAndWait(ns int64) {
 }
 
 func (r *Ring) enterKernel(wait int, ns int64, gather bool) {
-	n := r.Queued()
+	n := r.QueuedRequests()
 	atomic.StoreUint32(r.sqTail, r.tail)
 	if gather && wait == 0 {
-		r.call(n, 0, enterGetEvents)
+		r.enterWithoutWait(n, 0, enterGetEvents)
 	} else if wait == 0 {
-		r.call(n, 0, 0)
+		r.enterWithoutWait(n, 0, 0)
 	} else {
-		r.sleep(n, ns)
+		r.sleepInKernel(n, ns)
 	}
 	// Failures are reported as completions: the kernel takes all requests, except
 	// after a signal, for lack of memory or with too many completions pending.
 	for r.entered = atomic.LoadUint32(r.sqHead); r.entered != r.tail; r.entered = atomic.LoadUint32(r.sqHead) {
-		r.dispatch()
-		r.call(r.Queued(), 0, enterGetEvents)
+		r.dispatchCompletions()
+		r.enterWithoutWait(r.QueuedRequests(), 0, enterGetEvents)
 	}
-	r.dispatch()
+	r.dispatchCompletions()
 	// A write that fails completes later than the others, but soon: none waits.
 	for r.writing > 0 {
-		r.call(0, 1, enterGetEvents)
-		r.dispatch()
+		r.enterWithoutWait(0, 1, enterGetEvents)
+		r.dispatchCompletions()
 	}
 	if n > 0 {
-		r.finish()
+		r.callAfterSubmit()
 	}
 }
 
-// call enters the kernel without waiting: Go's scheduler need not know.
-func (r *Ring) call(n, wait int, flags uintptr) {
+// enterWithoutWait enters the kernel without waiting: Go's scheduler need not know.
+func (r *Ring) enterWithoutWait(n, wait int, flags uintptr) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), uintptr(wait), flags, 0, 0)
 	switch errno {
 	case unix.EBADF, unix.EBADFD, unix.EEXIST, unix.EINVAL, unix.EFAULT:
@@ -270,15 +270,15 @@ func (r *Ring) call(n, wait int, flags uintptr) {
 	}
 }
 
-// sleep enters the kernel for a while. Go's scheduler must know, or a garbage
+// sleepInKernel enters the kernel for a while. Go's scheduler must know, or a garbage
 // collection would wait for its end.
-func (r *Ring) sleep(n int, ns int64) {
+func (r *Ring) sleepInKernel(n int, ns int64) {
 	r.ts = unix.NsecToTimespec(ns)
 	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), 1, enterGetEvents|enterExtArg, uintptr(unsafe.Pointer(&r.arg)), unsafe.Sizeof(r.arg))
 }
 
-// dispatch passes completions to the handlers.
-func (r *Ring) dispatch() {
+// dispatchCompletions passes completions to the handlers.
+func (r *Ring) dispatchCompletions() {
 	head, tail := *r.cqHead, atomic.LoadUint32(r.cqTail)
 	if head == tail {
 		return
@@ -290,14 +290,14 @@ func (r *Ring) dispatch() {
 			r.writing--
 		}
 		if h := r.handlers[id&^isWrite]; h != nil {
-			h.Completed(uint32(c.user), int(c.result), uint16(c.flags>>16), c.flags&completionMore != 0)
+			h.OnCompletion(uint32(c.user), int(c.result), uint16(c.flags>>16), c.flags&completionMore != 0)
 		}
 	}
 	atomic.StoreUint32(r.cqHead, head)
 }
 
-// finish calls the functions given to AfterSubmit.
-func (r *Ring) finish() {
+// callAfterSubmit calls the functions given to AfterSubmit.
+func (r *Ring) callAfterSubmit() {
 	after := r.after
 	r.after = nil
 	for _, f := range after {
@@ -310,15 +310,15 @@ func (r *Ring) finish() {
 
 // Close cancels all requests. Afterwards the files are no longer in use.
 func (r *Ring) Close() {
-	e := r.next(ownHandler, 0)
+	e := r.nextEntry(ownHandler, 0)
 	e.op, e.opFlags = opAsyncCancel, cancelAll|cancelAny
 	r.SubmitAndWait(0)
 	r.SubmitAndWait(0)
-	_ = r.register(unregisterFiles, nil, 0)
-	r.free()
+	_ = r.registerResource(unregisterFiles, nil, 0)
+	r.freeRing()
 }
 
-func (r *Ring) free() {
+func (r *Ring) freeRing() {
 	if r.entries != nil {
 		_ = unix.Munmap(r.entries)
 	}
@@ -328,7 +328,7 @@ func (r *Ring) free() {
 	unix.Close(r.fd)
 }
 
-func (r *Ring) register(op int, p unsafe.Pointer, n int) error {
+func (r *Ring) registerResource(op int, p unsafe.Pointer, n int) error {
 	if _, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), uintptr(op), uintptr(p), uintptr(n), 0, 0); errno != 0 {
 		return errno
 	}

@@ -15,7 +15,7 @@ import (
 // log records the calls of a handler.
 type log struct{ lines []string }
 
-func (l *log) Completed(number uint32, result int, buffer uint16, more bool) {
+func (l *log) OnCompletion(number uint32, result int, buffer uint16, more bool) {
 	l.lines = append(l.lines, fmt.Sprintf("%d: %d in %d, more %v", number, result, buffer, more))
 }
 
@@ -70,7 +70,7 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 	r := newRing(t, 8, 1)
 	defer r.Close()
 	var l log
-	h := r.Register(&l)
+	h := r.RegisterHandler(&l)
 	file, err := r.Open(near)
 	if err != nil {
 		t.Fatal(err)
@@ -80,9 +80,9 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	memory := [3][]byte{make([]byte, 10), make([]byte, 10), make([]byte, 20)}
-	b.Put(0, memory[0])
-	b.Put(1, memory[1])
-	b.Publish()
+	b.PutBuffer(0, memory[0])
+	b.PutBuffer(1, memory[1])
+	b.PublishBuffers()
 	r.ReadMultishot(h, file, b)
 	r.SubmitAndWait(0)
 	check(t, "nothing is there", l.take())
@@ -91,14 +91,14 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.Replace(1, memory[2])
+	b.ReplaceBuffer(1, memory[2])
 	r.SubmitAndWait(int64(time.Second))
 	check(t, "two buffers", l.take(), "0: 5 in 0, more true", "0: 13 in 1, more true", fmt.Sprintf("0: %d in 0, more false", -int(unix.ENOBUFS)))
 	if !bytes.HasPrefix(memory[0], []byte("first")) || !bytes.HasPrefix(memory[2], []byte("a long second")) {
 		t.Errorf("read %q and %q", memory[0], memory[2])
 	}
-	b.Put(1, memory[1])
-	b.Publish()
+	b.PutBuffer(1, memory[1])
+	b.PublishBuffers()
 	r.ReadMultishot(h, file, b)
 	r.SubmitAndWait(0)
 	if got := l.take(); len(got) == 0 || got[0] != "0: 5 in 1, more true" || !bytes.HasPrefix(memory[1], []byte("third")) {
@@ -106,7 +106,7 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 	}
 }
 
-// When Submit returns, writes have been done in order, and AfterSubmit's
+// When SubmitQueued returns, writes have been done in order, and AfterSubmit's
 // functions are called once.
 func TestWrite_IsDoneInOrderBySubmit(t *testing.T) {
 	near, far := socketpair(t)
@@ -119,7 +119,7 @@ func TestWrite_IsDoneInOrderBySubmit(t *testing.T) {
 	r := newRing(t, 4, 2)
 	defer r.Close()
 	var l log
-	h := r.Register(&l)
+	h := r.RegisterHandler(&l)
 	var files [2]int
 	for i, fd := range []int{near, full} {
 		var err error
@@ -143,15 +143,15 @@ func TestWrite_IsDoneInOrderBySubmit(t *testing.T) {
 	for i := range 3 {
 		r.Write(h, files[i&1], uint32(i), data[i:i+1])
 	}
-	if r.Submit(); r.Queued() != 0 || after != 1 {
-		t.Errorf("%d queued, called %d times", r.Queued(), after)
+	if r.SubmitQueued(); r.QueuedRequests() != 0 || after != 1 {
+		t.Errorf("%d queued, called %d times", r.QueuedRequests(), after)
 	}
 	check(t, "one fails", l.take(), "0: 1 in 0, more false", "2: 1 in 0, more false", fmt.Sprintf("1: %d in 0, more false", -int(unix.EAGAIN)))
 	// More than the ring has room for.
 	for i := range data {
 		r.Write(h, files[0], uint32(i), data[i:i+1])
 	}
-	r.Submit()
+	r.SubmitQueued()
 	var got []byte
 	for range 11 {
 		var b [2]byte
@@ -174,7 +174,7 @@ func TestEnter_WaitsForTimeOrEvents(t *testing.T) {
 	r := newRing(t, 4, 0)
 	defer r.Close()
 	var l log
-	r.PollMultishot(r.Register(&l), near)
+	r.PollMultishot(r.RegisterHandler(&l), near)
 	began := time.Now()
 	r.SubmitAndWait(int64(20 * time.Millisecond))
 	if took := time.Since(began); took < 20*time.Millisecond {
@@ -216,9 +216,9 @@ func TestClose_EndsReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Put(0, make([]byte, 1))
-	b.Publish()
-	r.ReadMultishot(r.Register(&l), file, b)
+	b.PutBuffer(0, make([]byte, 1))
+	b.PublishBuffers()
+	r.ReadMultishot(r.RegisterHandler(&l), file, b)
 	r.SubmitAndWait(0)
 	r.Close()
 	b.Close()

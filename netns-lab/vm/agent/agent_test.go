@@ -42,7 +42,7 @@ func newGuest(t *testing.T) *guest {
 // run runs a program in the guest.
 func (g *guest) run(c Command) (Result, error) {
 	ours, its := net.Pipe()
-	go g.link.Relay(its)
+	go g.link.RelaySession(its)
 	return Run(ours, c)
 }
 
@@ -191,7 +191,7 @@ func TestSignals_ReachTheProgram(t *testing.T) {
 	}
 
 	ours, its := net.Pipe()
-	go g.link.Relay(its)
+	go g.link.RelaySession(its)
 	name := fmt.Sprintf("abandoned-%d-%d", os.Getpid(), time.Now().UnixNano())
 	b, _ := json.Marshal(request{Argv: []string{"sh", "-c", "echo begun; sleep 1000", name}})
 	if err := writeFrame(ours, frame{kind: open, payload: b}); err != nil {
@@ -219,7 +219,7 @@ func TestLink_FindsARestartedGuest(t *testing.T) {
 		go func() { // an agent that answers, begins a frame and ends
 			defer close(first)
 			s := &server{stream: its, in: in}
-			if err := s.greet(); err != nil {
+			if err := s.answerGreeting(); err != nil {
 				t.Error(err)
 			}
 			for f := (frame{}); f.kind != data; {
@@ -236,14 +236,14 @@ func TestLink_FindsARestartedGuest(t *testing.T) {
 		}()
 		<-l.Ready()
 		client, relay := net.Pipe()
-		go l.Relay(relay)
+		go l.RelaySession(relay)
 		lost := make(chan error, 1)
 		go func() {
 			_, err := Run(client, Command{Argv: []string{"true"}})
 			lost <- err
 		}()
 		<-first
-		l.Restart()
+		l.RestartLink()
 		served := make(chan struct{})
 		go func() {
 			defer close(served)
@@ -279,7 +279,7 @@ func TestLink_RefusesAnotherVersion(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	client, relay := net.Pipe()
-	go l.Relay(relay)
+	go l.RelaySession(relay)
 	if r, err := Run(client, Command{Argv: []string{"true"}}); err != nil || r.Code != 126 || !strings.Contains(r.Error, "does not answer") {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -20,8 +20,8 @@ func newCredit() *credit {
 	return c
 }
 
-// acquire waits until bytes may be sent and returns how many of n; 0 once the credit is closed.
-func (c *credit) acquire(n int) int {
+// acquireBytes waits until bytes may be sent and returns how many of n; 0 once the credit is closed.
+func (c *credit) acquireBytes(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.left == 0 && !c.closed {
@@ -35,8 +35,8 @@ func (c *credit) acquire(n int) int {
 	return n
 }
 
-// grant adds the credit from the payload of a more frame.
-func (c *credit) grant(payload []byte) {
+// grantBytes adds the credit from the payload of a more frame.
+func (c *credit) grantBytes(payload []byte) {
 	if len(payload) != 4 {
 		return
 	}
@@ -46,7 +46,7 @@ func (c *credit) grant(payload []byte) {
 	c.change.Broadcast()
 }
 
-func (c *credit) close() {
+func (c *credit) closeCredit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -70,9 +70,9 @@ func newQueue(limit int) *queue {
 	return q
 }
 
-// put adds bytes; an empty slice ends the stream. It returns false if there is no
+// putBytes adds bytes; an empty slice ends the stream. It returns false if there is no
 // room: then the bytes are lost and the stream ends.
-func (q *queue) put(b []byte) bool {
+func (q *queue) putBytes(b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	fits := q.size+len(b) <= q.limit
@@ -86,8 +86,8 @@ func (q *queue) put(b []byte) bool {
 	return fits
 }
 
-// get waits for bytes and returns them; nil at the end of the stream.
-func (q *queue) get() []byte {
+// takeBytes waits for bytes and returns them; nil at the end of the stream.
+func (q *queue) takeBytes() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waits) == 0 && !q.ended {
@@ -102,11 +102,11 @@ func (q *queue) get() []byte {
 	return b
 }
 
-// drain writes the bytes of a stream to w until it ends, and gives the other side
+// drainTo writes the bytes of a stream to w until it ends, and gives the other side
 // credit for as many. After a write error the rest is discarded.
-func (q *queue) drain(w io.Writer, session uint32, stream byte, send func(frame) error) {
+func (q *queue) drainTo(w io.Writer, session uint32, stream byte, send func(frame) error) {
 	var broken bool
-	for b := q.get(); b != nil; b = q.get() {
+	for b := q.takeBytes(); b != nil; b = q.takeBytes() {
 		if !broken {
 			_, err := w.Write(b)
 			broken = err != nil
@@ -115,13 +115,13 @@ func (q *queue) drain(w io.Writer, session uint32, stream byte, send func(frame)
 	}
 }
 
-// pump sends the bytes from r as a stream, then its end.
-func pump(r io.Reader, session uint32, stream byte, c *credit, send func(frame) error) {
+// pumpStream sends the bytes from r as a stream, then its end.
+func pumpStream(r io.Reader, session uint32, stream byte, c *credit, send func(frame) error) {
 	b := make([]byte, maxPayload)
 	for {
 		n, err := r.Read(b)
 		for rest := b[:n]; len(rest) > 0; {
-			part := c.acquire(len(rest))
+			part := c.acquireBytes(len(rest))
 			if part == 0 || send(dataFrame(session, stream, rest[:part])) != nil {
 				return
 			}

@@ -32,8 +32,8 @@ const (
 	greetingLen = len(mark) + 1 + numberLen
 )
 
-// greeting returns the greeting with a number.
-func greeting(number uint64) []byte {
+// makeGreeting returns the greeting with a number.
+func makeGreeting(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(mark), version), number)
 }
 
@@ -141,8 +141,8 @@ func moreFrame(session uint32, stream byte, n int) frame {
 	return frame{more, session, binary.BigEndian.AppendUint32([]byte{stream}, uint32(n))}
 }
 
-// stream returns the stream number of a data or more frame and the rest of its payload.
-func (f frame) stream() (n byte, rest []byte, ok bool) {
+// splitStream returns the stream number of a data or more frame and the rest of its payload.
+func (f frame) splitStream() (n byte, rest []byte, ok bool) {
 	if len(f.payload) == 0 || f.payload[0] > stderr {
 		return 0, nil, false
 	}

@@ -43,11 +43,11 @@ func FuzzGuest(f *testing.F) {
 	result, _ := json.Marshal(Result{Code: 3})
 	f.Add(true, frames(dataFrame(1, stdout, []byte("out")), dataFrame(1, stderr, []byte("err")), moreFrame(1, stdin, 5), dataFrame(1, stdout, nil), frame{finish, 1, result}))
 	f.Add(true, frames(moreFrame(1, stdin, -1), dataFrame(1, stdin, []byte("in")), dataFrame(1, 9, nil), frame{finish, 1, []byte("{")}))
-	f.Add(true, append(frames(frame{finish, 1, result}), greeting(7)...))
-	f.Add(true, append(greeting(1), frames(frame{leave, 1, nil}, frame{open, 1, nil}, frame{data, 2, make([]byte, maxPayload)})...))
+	f.Add(true, append(frames(frame{finish, 1, result}), makeGreeting(7)...))
+	f.Add(true, append(makeGreeting(1), frames(frame{leave, 1, nil}, frame{open, 1, nil}, frame{data, 2, make([]byte, maxPayload)})...))
 	f.Add(true, []byte{byte(data), 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff})
 	f.Add(false, append([]byte(mark), version+1, 0, 0, 0, 0, 0, 0, 0, 0))
-	f.Add(false, greeting(1)[:5])
+	f.Add(false, makeGreeting(1)[:5])
 	f.Fuzz(func(t *testing.T, greets bool, says []byte) {
 		ours, its := net.Pipe()
 		l := NewLink(ours)
@@ -76,7 +76,7 @@ func FuzzGuest(f *testing.F) {
 		}
 		mine, relayed := net.Pipe()
 		over := make(chan struct{})
-		go func() { defer close(over); l.Relay(relayed) }()
+		go func() { defer close(over); l.RelaySession(relayed) }()
 		var out bytes.Buffer
 		r, err := Run(mine, Command{Argv: []string{"true"}, Stdin: bytes.NewReader(make([]byte, 100)), Stdout: &out})
 		if err == nil && !greets && r.Code != 126 {
@@ -123,13 +123,13 @@ func TestGuestWithoutBounds(t *testing.T) {
 	// One client only requests a program; another reads.
 	deaf, relayed := net.Pipe()
 	defer deaf.Close()
-	go l.Relay(relayed)
+	go l.RelaySession(relayed)
 	if err := writeFrame(deaf, frame{kind: open, payload: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	first := <-opened
 	mine, relayed2 := net.Pipe()
-	go l.Relay(relayed2)
+	go l.RelaySession(relayed2)
 	type ended struct {
 		r   Result
 		err error

@@ -35,7 +35,7 @@ type relayed struct {
 	mu     sync.Mutex
 }
 
-func (r *relayed) send(f frame) error {
+func (r *relayed) sendFrame(f frame) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return writeFrame(r.stream, f)
@@ -44,9 +44,9 @@ func (r *relayed) send(f frame) error {
 // NewLink takes over the stream to an agent, which need not be running yet.
 func NewLink(stream io.ReadWriteCloser) *Link {
 	l := &Link{stream: stream, ready: make(chan struct{}), again: make(chan struct{}, 1), over: make(chan struct{}), sessions: map[uint32]*relayed{}}
-	l.Restart()
-	go l.run()
-	go l.greet()
+	l.RestartLink()
+	go l.readFrames()
+	go l.sendGreetings()
 	return l
 }
 
@@ -77,24 +77,24 @@ func (l *Link) Err() error {
 // Close ends the stream and all sessions.
 func (l *Link) Close() error { return l.stream.Close() }
 
-// Restart is called when the guest has restarted: the link waits for the agent again,
+// RestartLink is called when the guest has restarted: the link waits for the agent again,
 // and the programs that it ran before have ended.
-func (l *Link) Restart() {
+func (l *Link) RestartLink() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.number = rand.Uint64()
 	if l.isReady {
 		l.isReady, l.ready = false, make(chan struct{})
 	}
-	l.drop()
+	l.dropSessions()
 	select {
 	case l.again <- struct{}{}:
 	default: // it is already requested
 	}
 }
 
-// drop ends all sessions.
-func (l *Link) drop() {
+// dropSessions ends all sessions.
+func (l *Link) dropSessions() {
 	for n, r := range l.sessions {
 		r.stream.Close()
 		delete(l.sessions, n)
@@ -105,8 +105,8 @@ func (l *Link) drop() {
 // starting loses earlier ones.
 const regreet = 500 * time.Millisecond
 
-// greet sends greetings while the link waits for the agent.
-func (l *Link) greet() {
+// sendGreetings sends greetings while the link waits for the agent.
+func (l *Link) sendGreetings() {
 	tick := time.NewTicker(regreet)
 	defer tick.Stop()
 	for {
@@ -115,7 +115,7 @@ func (l *Link) greet() {
 		l.mu.Unlock()
 		if waiting {
 			l.writes.Lock()
-			_, _ = l.stream.Write(greeting(number)) // run notices that a stream has ended
+			_, _ = l.stream.Write(makeGreeting(number)) // run notices that a stream has ended
 			l.writes.Unlock()
 		}
 		select {
@@ -127,9 +127,9 @@ func (l *Link) greet() {
 	}
 }
 
-// run reads from the agent. It handles bytes as they arrive, so that it can
+// readFrames reads from the agent. It handles bytes as they arrive, so that it can
 // resynchronise with a guest that restarts in the middle of a frame.
-func (l *Link) run() {
+func (l *Link) readFrames() {
 	var err error
 	var waits []byte
 	b := make([]byte, 2*maxPayload)
@@ -141,7 +141,7 @@ func (l *Link) run() {
 	l.mu.Lock()
 	l.err = err
 	l.isReady = false
-	l.drop()
+	l.dropSessions()
 	l.mu.Unlock()
 	close(l.over)
 	l.stream.Close()
@@ -178,7 +178,7 @@ func (l *Link) handleBytes(b []byte) (rest []byte, err error) {
 		}
 		f, n, err := parseHeader(b)
 		if err != nil {
-			l.Restart()
+			l.RestartLink()
 			continue
 		}
 		if len(b) < headerLen+n {
@@ -186,7 +186,7 @@ func (l *Link) handleBytes(b []byte) (rest []byte, err error) {
 		}
 		f.payload = bytes.Clone(b[headerLen : headerLen+n])
 		b = b[headerLen+n:]
-		l.dispatch(f)
+		l.dispatchFrame(f)
 	}
 }
 
@@ -206,15 +206,15 @@ func findGreeting(b []byte, number uint64) (found bool, rest []byte, err error) 
 		if its != version {
 			return false, b, errVersion(its)
 		}
-		if bytes.Equal(b[:greetingLen], greeting(number)) {
+		if bytes.Equal(b[:greetingLen], makeGreeting(number)) {
 			return true, b[greetingLen:], nil
 		}
 		b = b[1:]
 	}
 }
 
-// dispatch forwards a frame to its session.
-func (l *Link) dispatch(f frame) {
+// dispatchFrame forwards a frame to its session.
+func (l *Link) dispatchFrame(f frame) {
 	l.mu.Lock()
 	r := l.sessions[f.session]
 	if f.kind == finish {
@@ -226,32 +226,32 @@ func (l *Link) dispatch(f frame) {
 	}
 	number := f.session
 	f.session = 0
-	if r.send(f) != nil || f.kind == finish {
+	if r.sendFrame(f) != nil || f.kind == finish {
 		r.stream.Close()
-		l.abandon(number)
+		l.abandonSession(number)
 	}
 }
 
-// abandon ends a session whose client is gone.
-func (l *Link) abandon(number uint32) {
+// abandonSession ends a session whose client is gone.
+func (l *Link) abandonSession(number uint32) {
 	l.mu.Lock()
 	_, there := l.sessions[number]
 	delete(l.sessions, number)
 	l.mu.Unlock()
 	if there {
-		_ = l.send(frame{kind: leave, session: number})
+		_ = l.sendFrame(frame{kind: leave, session: number})
 	}
 }
 
-func (l *Link) send(f frame) error {
+func (l *Link) sendFrame(f frame) error {
 	l.writes.Lock()
 	defer l.writes.Unlock()
 	return writeFrame(l.stream, f)
 }
 
-// Relay serves one session, whose other end is Run. It returns when the session is
+// RelaySession serves one session, whose other end is Run. It returns when the session is
 // over, and closes the stream.
-func (l *Link) Relay(stream io.ReadWriteCloser) {
+func (l *Link) RelaySession(stream io.ReadWriteCloser) {
 	buffered := newBuffered(stream)
 	defer buffered.Close()
 	r := &relayed{stream: buffered}
@@ -259,7 +259,7 @@ func (l *Link) Relay(stream io.ReadWriteCloser) {
 	l.mu.Lock()
 	if err != nil || !l.isReady {
 		l.mu.Unlock()
-		_ = r.send(finished(0, Result{126, "the guest's agent does not answer"}))
+		_ = r.sendFrame(finishedFrame(0, Result{126, "the guest's agent does not answer"}))
 		return
 	}
 	l.next++
@@ -268,11 +268,11 @@ func (l *Link) Relay(stream io.ReadWriteCloser) {
 	l.mu.Unlock()
 	for err == nil {
 		f.session = number
-		if err = l.send(f); err == nil {
+		if err = l.sendFrame(f); err == nil {
 			f, err = readFrame(stream)
 		}
 	}
-	l.abandon(number)
+	l.abandonSession(number)
 }
 
 // maxBuffered is the maximum number of bytes waiting for a client. The windows of a
@@ -292,7 +292,7 @@ func newBuffered(stream io.ReadWriteCloser) *buffered {
 	b := &buffered{stream, newQueue(maxBuffered), make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		for p := b.queue.get(); p != nil; p = b.queue.get() {
+		for p := b.queue.takeBytes(); p != nil; p = b.queue.takeBytes() {
 			if _, err := stream.Write(p); err != nil {
 				break
 			}
@@ -312,7 +312,7 @@ func (b *buffered) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	default:
 	}
-	if !b.queue.put(p) {
+	if !b.queue.putBytes(p) {
 		return 0, errFrame
 	}
 	return len(p), nil
@@ -320,7 +320,7 @@ func (b *buffered) Write(p []byte) (int, error) {
 
 // Close closes the stream once everything has been written.
 func (b *buffered) Close() error {
-	b.queue.put(nil)
+	b.queue.putBytes(nil)
 	return nil
 }
 

@@ -42,11 +42,11 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 		return Result{}, err
 	}
 	input := newCredit()
-	defer input.close()
+	defer input.closeCredit()
 	if c.Stdin == nil {
 		c.Stdin = strings.NewReader("")
 	}
-	go pump(c.Stdin, 0, stdin, input, send)
+	go pumpStream(c.Stdin, 0, stdin, input, send)
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
@@ -69,11 +69,11 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 		if w == nil {
 			w = io.Discard
 		}
-		drains.Go(func() { output[n].drain(w, 0, n, send) })
+		drains.Go(func() { output[n].drainTo(w, 0, n, send) })
 	}
 	end := func() {
-		output[stdout].put(nil)
-		output[stderr].put(nil)
+		output[stdout].putBytes(nil)
+		output[stderr].putBytes(nil)
 		drains.Wait()
 	}
 	for {
@@ -84,13 +84,13 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 		}
 		switch f.kind {
 		case data:
-			if n, b, ok := f.stream(); ok && n != stdin && !output[n].put(b) {
+			if n, b, ok := f.splitStream(); ok && n != stdin && !output[n].putBytes(b) {
 				end()
 				return Result{}, errFrame
 			}
 		case more:
-			if n, b, ok := f.stream(); ok && n == stdin {
-				input.grant(b)
+			if n, b, ok := f.splitStream(); ok && n == stdin {
+				input.grantBytes(b)
 			}
 		case finish:
 			end()

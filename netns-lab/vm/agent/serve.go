@@ -21,9 +21,9 @@ func Serve(stream io.ReadWriter) error {
 	s := &server{stream: stream, in: bufio.NewReader(stream), sessions: map[uint32]*served{}}
 	defer s.endPrograms()
 	for {
-		err := s.greet()
+		err := s.answerGreeting()
 		if err == nil {
-			err = s.read()
+			err = s.readFrames()
 		}
 		if !errors.Is(err, errFrame) {
 			return err
@@ -41,8 +41,8 @@ type server struct {
 	sessions map[uint32]*served
 }
 
-// greet waits for a greeting and answers it. Programs of an earlier Link end.
-func (s *server) greet() error {
+// answerGreeting waits for a greeting and answers it. Programs of an earlier Link end.
+func (s *server) answerGreeting() error {
 	for {
 		b, err := s.in.Peek(greetingLen)
 		if err != nil {
@@ -65,11 +65,11 @@ func (s *server) greet() error {
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	_, err := s.stream.Write(greeting(s.number))
+	_, err := s.stream.Write(makeGreeting(s.number))
 	return err
 }
 
-func (s *server) send(f frame) error {
+func (s *server) sendFrame(f frame) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	return writeFrame(s.stream, f)
@@ -80,12 +80,12 @@ func (s *server) endPrograms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n, p := range s.sessions {
-		p.abandon()
+		p.abandonProgram()
 		delete(s.sessions, n)
 	}
 }
 
-func (s *server) read() error {
+func (s *server) readFrames() error {
 	for {
 		b, err := s.in.Peek(1)
 		if err != nil {
@@ -99,7 +99,7 @@ func (s *server) read() error {
 			return err
 		}
 		if f.kind == open {
-			s.open(f)
+			s.startProgram(f)
 			continue
 		}
 		s.mu.Lock()
@@ -127,17 +127,17 @@ type served struct {
 	ended   bool
 }
 
-// open starts a program.
-func (s *server) open(f frame) {
+// startProgram starts a program.
+func (s *server) startProgram(f frame) {
 	var q request
 	if err := json.Unmarshal(f.payload, &q); err != nil || len(q.Argv) == 0 {
-		_ = s.send(finished(f.session, Result{126, "the request for a program is damaged"}))
+		_ = s.sendFrame(finishedFrame(f.session, Result{126, "the request for a program is damaged"}))
 		return
 	}
-	p := &served{number: f.session, send: s.send, input: newQueue(window), credit: [stderr + 1]*credit{stdout: newCredit(), stderr: newCredit()}}
+	p := &served{number: f.session, send: s.sendFrame, input: newQueue(window), credit: [stderr + 1]*credit{stdout: newCredit(), stderr: newCredit()}}
 	path, err := lookPath(q)
 	if err != nil {
-		_ = s.send(finished(f.session, resultOf(err)))
+		_ = s.sendFrame(finishedFrame(f.session, resultOf(err)))
 		return
 	}
 	c := &exec.Cmd{Path: path, Args: q.Argv, Env: append(os.Environ(), q.Env...), Dir: q.Dir, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
@@ -145,10 +145,10 @@ func (s *server) open(f frame) {
 	if q.TTY != nil {
 		wait, err = p.startTTY(c, *q.TTY)
 	} else {
-		wait, err = p.start(c)
+		wait, err = p.startPiped(c)
 	}
 	if err != nil {
-		_ = s.send(finished(f.session, resultOf(err)))
+		_ = s.sendFrame(finishedFrame(f.session, resultOf(err)))
 		return
 	}
 	p.process = c.Process
@@ -161,13 +161,13 @@ func (s *server) open(f frame) {
 		p.ended = true
 		p.mu.Unlock()
 		wait()
-		p.abandon()
+		p.abandonProgram()
 		s.mu.Lock()
 		if s.sessions[p.number] == p {
 			delete(s.sessions, p.number)
 		}
 		s.mu.Unlock()
-		_ = s.send(finished(p.number, resultOf(err)))
+		_ = s.sendFrame(finishedFrame(p.number, resultOf(err)))
 	}()
 }
 
@@ -199,14 +199,14 @@ func (o *output) Read(b []byte) (int, error) {
 	return o.File.Read(b)
 }
 
-// end is called when the program has ended.
-func (o *output) end() {
+// endOutput is called when the program has ended.
+func (o *output) endOutput() {
 	o.ended.Store(true)
 	_ = o.SetReadDeadline(time.Now().Add(lingering)) // for the pending read
 }
 
-// start starts a program with pipes. wait waits for the end of its output.
-func (p *served) start(c *exec.Cmd) (wait func(), err error) {
+// startPiped starts a program with pipes. wait waits for the end of its output.
+func (p *served) startPiped(c *exec.Cmd) (wait func(), err error) {
 	in, inEnd, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -232,16 +232,16 @@ func (p *served) start(c *exec.Cmd) (wait func(), err error) {
 		return nil, err
 	}
 	go func() {
-		p.input.drain(inEnd, p.number, stdin, p.send)
+		p.input.drainTo(inEnd, p.number, stdin, p.send)
 		inEnd.Close()
 	}()
 	var pumps sync.WaitGroup
 	for n := stdout; n <= stderr; n++ {
-		pumps.Go(func() { pump(out[n], p.number, byte(n), p.credit[n], p.send) })
+		pumps.Go(func() { pumpStream(out[n], p.number, byte(n), p.credit[n], p.send) })
 	}
 	return func() {
-		out[stdout].end()
-		out[stderr].end()
+		out[stdout].endOutput()
+		out[stderr].endOutput()
 		pumps.Wait()
 		for _, r := range out[stdout:] {
 			r.Close()
@@ -265,15 +265,15 @@ func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
 		master.Close()
 		return nil, err
 	}
-	go p.input.drain(master, p.number, stdin, p.send)
+	go p.input.drainTo(master, p.number, stdin, p.send)
 	out := &output{File: master}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pump(out, p.number, stdout, p.credit[stdout], p.send)
+		pumpStream(out, p.number, stdout, p.credit[stdout], p.send)
 	}()
 	return func() {
-		out.end()
+		out.endOutput()
 		<-done
 		master.Close()
 	}, nil
@@ -283,12 +283,12 @@ func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
 func (p *served) handleFrame(f frame) {
 	switch f.kind {
 	case data:
-		if n, b, ok := f.stream(); ok && n == stdin {
-			p.input.put(b) // a client that exceeds its credit loses the rest
+		if n, b, ok := f.splitStream(); ok && n == stdin {
+			p.input.putBytes(b) // a client that exceeds its credit loses the rest
 		}
 	case more:
-		if n, b, ok := f.stream(); ok && n != stdin {
-			p.credit[n].grant(b)
+		if n, b, ok := f.splitStream(); ok && n != stdin {
+			p.credit[n].grantBytes(b)
 		}
 	case resize:
 		if p.tty != nil && len(f.payload) == 4 {
@@ -296,15 +296,15 @@ func (p *served) handleFrame(f frame) {
 		}
 	case signal:
 		if len(f.payload) == 1 {
-			p.kill(syscall.Signal(f.payload[0]))
+			p.killGroup(syscall.Signal(f.payload[0]))
 		}
 	case leave:
-		p.abandon()
+		p.abandonProgram()
 	}
 }
 
-// kill sends a signal to the program's process group.
-func (p *served) kill(s syscall.Signal) {
+// killGroup sends a signal to the program's process group.
+func (p *served) killGroup(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended { // otherwise the PID may have been reused
@@ -312,16 +312,16 @@ func (p *served) kill(s syscall.Signal) {
 	}
 }
 
-// abandon ends the program, for which no client waits, and its streams.
-func (p *served) abandon() {
-	p.kill(syscall.SIGHUP)
-	p.kill(syscall.SIGTERM)
-	p.input.put(nil)
-	p.credit[stdout].close()
-	p.credit[stderr].close()
+// abandonProgram ends the program, for which no client waits, and its streams.
+func (p *served) abandonProgram() {
+	p.killGroup(syscall.SIGHUP)
+	p.killGroup(syscall.SIGTERM)
+	p.input.putBytes(nil)
+	p.credit[stdout].closeCredit()
+	p.credit[stderr].closeCredit()
 }
 
-func finished(session uint32, r Result) frame {
+func finishedFrame(session uint32, r Result) frame {
 	b, _ := json.Marshal(r)
 	return frame{finish, session, b}
 }

@@ -15,7 +15,7 @@ func openTerminal() (master, slave *os.File, err error) {
 		return nil, nil, err
 	}
 	var number int
-	err = control(master, func(fd int) (err error) {
+	err = controlFD(master, func(fd int) (err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
 			number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
 		}
@@ -33,13 +33,13 @@ func openTerminal() (master, slave *os.File, err error) {
 
 // setSize sets the size of a terminal.
 func setSize(master *os.File, t Terminal) error {
-	return control(master, func(fd int) error {
+	return controlFD(master, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: t.Rows, Col: t.Columns})
 	})
 }
 
-// control calls use with the descriptor of a file that Go polls.
-func control(f *os.File, use func(fd int) error) error {
+// controlFD calls use with the descriptor of a file that Go polls.
+func controlFD(f *os.File, use func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err

@@ -23,14 +23,14 @@ func main() {
 	}
 	// No limit on locked memory, as RDMA programs need.
 	_ = syscall.Setrlimit(8, &syscall.Rlimit{Cur: ^uint64(0), Max: ^uint64(0)}) // RLIMIT_MEMLOCK
-	err := serve()
+	err := serveAgent()
 	fmt.Fprintln(os.Stderr, "weft-agent:", err)
 	time.Sleep(time.Second) // init restarts it
 	os.Exit(1)
 }
 
-func serve() error {
-	path, err := port()
+func serveAgent() error {
+	path, err := findPort()
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func serve() error {
 	return agent.Serve(f)
 }
 
-// port finds the device of the agent's virtio-serial port.
-func port() (string, error) {
+// findPort finds the device of the agent's virtio-serial port.
+func findPort() (string, error) {
 	names, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
 	for _, n := range names {
 		if b, err := os.ReadFile(n); err == nil && strings.TrimSpace(string(b)) == agent.PortName {

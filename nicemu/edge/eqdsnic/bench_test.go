@@ -41,7 +41,7 @@ func newBare(t testing.TB, pool *packet.Pool, peers map[netip.Addr]*bare, number
 	return h
 }
 
-func (h *bare) Feed(now units.Time, _ uint8, size units.Bytes) {
+func (h *bare) AnnouncePacket(now units.Time, _ uint8, size units.Bytes) {
 	h.fed = size
 	h.send(now)
 }
@@ -65,14 +65,14 @@ func (h *bare) send(now units.Time) {
 func (h *bare) carry(now units.Time, p *packet.Packet) {
 	to := h.peers[p.Message.To]
 	to.now = now
-	to.service.Receive(now, p)
+	to.service.ReceivePacket(now, p)
 }
 
 func (h *bare) Arm(at units.Time)                                    { h.due = at }
 func (h *bare) Disarm()                                              { h.due = units.Never }
 func (h *bare) Pass(now units.Time, p *packet.Packet)                { h.carry(now, p) }
 func (h *bare) Drop(units.Time, *packet.Packet, packet.Fate)         { h.t.Fatal("a packet is dropped") }
-func (h *bare) Deliver(units.Time, *packet.Packet)                   { h.t.Fatal("a packet is delivered") }
+func (h *bare) DeliverPacket(units.Time, *packet.Packet)             { h.t.Fatal("a packet is delivered") }
 func (h *bare) Consume(_ units.Time, p *packet.Packet)               { h.pool.Free(p) }
 func (h *bare) Waits(units.Time, *packet.Packet)                     {}
 func (h *bare) Leaves(units.Time, *packet.Packet)                    {}
@@ -86,7 +86,7 @@ func (h *bare) Peer(a netip.Addr) (edge.Peer, bool) {
 }
 func (h *bare) Address(p *packet.Packet) bool {
 	p.Message.From = h.address
-	p.Seal()
+	p.SetFields()
 	return true
 }
 func (h *bare) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
@@ -97,7 +97,7 @@ func (h *bare) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
 func (h *bare) template(to *bare) *packet.Packet {
 	p := h.pool.NewMessage(templateProtocol)
 	p.Message.To = to.address
-	p.Seal()
+	p.SetFields()
 	p.Size = 1464
 	return p
 }
@@ -110,7 +110,7 @@ var templateProtocol = packet.NewMessageProtocol(packet.MessageProtocol{
 // sendTo has a program send n packets to another one, and runs the work due until then.
 func (h *bare) sendTo(to *bare, template *packet.Packet, n int) {
 	for range n {
-		h.service.Send(h.now, h.pool.Clone(template))
+		h.service.SendPacket(h.now, h.pool.ClonePacket(template))
 	}
 	for _, x := range []*bare{h, to} {
 		if x.due <= h.now {
@@ -127,7 +127,7 @@ func BenchmarkService(b *testing.B) {
 	for _, credit := range []int{1, 8} {
 		for _, backend := range []string{"ndp", "rts"} {
 			b.Run(fmt.Sprintf("%s/%d", backend, credit), func(b *testing.B) {
-				c := defaults(backend)
+				c := presetDefaults(backend)
 				c.CreditPerPull = credit
 				pool, peers := packet.NewPools(1)[0], map[netip.Addr]*bare{}
 				x, y := newBare(b, pool, peers, 1, c), newBare(b, pool, peers, 2, c)
@@ -169,7 +169,7 @@ func BenchmarkTunnelMemory(b *testing.B) {
 					others[i] = newBare(b, pool, peers, i+2, c)
 				}
 				t := hub.template(others[0])
-				pool.Free(pool.Clone(t))
+				pool.Free(pool.ClonePacket(t))
 				before := heapInUse()
 				for _, to := range others {
 					t.Message.To = to.address

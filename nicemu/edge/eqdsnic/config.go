@@ -78,7 +78,7 @@ func init() {
 		Summary: "carries all of a host's packets in EQDS tunnels (Olteanu et al., NSDI 2022): they wait at the edge until the receiving host grants credit",
 		Presets: presets,
 		Settings: func(preset string, _ units.Rate) edge.Settings {
-			return defaults(preset)
+			return presetDefaults(preset)
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "tunnels", Help: "tunnels to other hosts", Brief: true},
@@ -106,8 +106,8 @@ func init() {
 	})
 }
 
-// defaults returns the settings of a preset.
-func defaults(preset string) *Config {
+// presetDefaults returns the settings of a preset.
+func presetDefaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
 	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CreditPerPull: 1, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100, NativePackets: 100}
 	switch preset {
@@ -135,53 +135,53 @@ func (c *Config) Overhead(ipv6 bool) units.Bytes {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	const someMTU = 1514
-	pulls := c.pulls(line, someMTU)
-	check.Fail(pulls.Check())
-	t := c.tunnel(line, someMTU, 0)
+	pulls := c.pullConfig(line, someMTU)
+	check.AddError(pulls.Check())
+	t := c.tunnelConfig(line, someMTU, 0)
 	if c.Window != 0 {
 		// The MTU is known only once the link is: the window checked here works for any.
 		t.Window = max(c.Window, 2*someMTU)
 		if c.Window < 2*someMTU {
-			check.Bad("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
-		} else if most := max(1, int(c.Window/(2*someMTU))); c.CreditPerPull > most {
-			check.Bad("credit-per-pull", c.CreditPerPull, "at most %d, half of the window", most)
+			check.AddRange("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
+		} else if maxCredit := max(1, int(c.Window/(2*someMTU))); c.CreditPerPull > maxCredit {
+			check.AddRange("credit-per-pull", c.CreditPerPull, "at most %d, half of the window", maxCredit)
 		}
 	}
-	check.Fail(t.Check())
+	check.AddError(t.Check())
 	if pullOrders[c.Pulls] == nil {
-		check.Bad("pulls", c.Pulls, "fair, rdma-first or tcp-first")
+		check.AddRange("pulls", c.Pulls, "fair, rdma-first or tcp-first")
 	}
-	check.Time("idle", c.Idle, units.Picosecond)
-	check.Number("dscp", c.DSCP, 0, maxDSCP)
-	check.Number("control-dscp", c.ControlDSCP, 0, maxDSCP)
+	check.CheckTime("idle", c.Idle, units.Picosecond)
+	check.CheckNumber("dscp", c.DSCP, 0, maxDSCP)
+	check.CheckNumber("control-dscp", c.ControlDSCP, 0, maxDSCP)
 	if c.DSCP == c.ControlDSCP {
-		check.Bad("control-dscp", c.ControlDSCP, "one that differs from dscp: control packets need their own class")
+		check.AddRange("control-dscp", c.ControlDSCP, "one that differs from dscp: control packets need their own class")
 	}
-	check.Number("tunnels", c.Tunnels, fewTunnels, manyTunnels)
-	check.Number("tcp-packets", c.TCPPackets, 1, 1<<20)
+	check.CheckNumber("tunnels", c.Tunnels, fewTunnels, manyTunnels)
+	check.CheckNumber("tcp-packets", c.TCPPackets, 1, 1<<20)
 	if c.TCPMark < 0 {
-		check.Bad("tcp-mark", c.TCPMark, "0 or more, such as 24KB")
+		check.AddRange("tcp-mark", c.TCPMark, "0 or more, such as 24KB")
 	}
-	check.Number("native-packets", c.NativePackets, 1, 1<<20)
-	check.Number("rdma-packets", c.RDMAPackets, 1, 1<<20)
+	check.CheckNumber("native-packets", c.NativePackets, 1, 1<<20)
+	check.CheckNumber("rdma-packets", c.RDMAPackets, 1, 1<<20)
 	if c.KLow < 0 {
-		check.Bad("k-low", c.KLow, "0 or more, such as 72KB")
+		check.AddRange("k-low", c.KLow, "0 or more, such as 72KB")
 	}
 	if c.KHigh < c.KLow {
-		check.Bad("k-high", c.KHigh, "at least k-low, %v", c.KLow)
+		check.AddRange("k-high", c.KHigh, "at least k-low, %v", c.KLow)
 	}
-	check.Share("pmax", c.PMax, 0, 1)
+	check.CheckShare("pmax", c.PMax, 0, 1)
 	return check.Err()
 }
 
-// pulls returns the settings of the pacer of an interface whose frames are at most mtu long.
-func (c *Config) pulls(line units.Rate, mtu units.Bytes) pull.Config {
+// pullConfig returns the settings of the pacer of an interface whose frames are at most mtu long.
+func (c *Config) pullConfig(line units.Rate, mtu units.Bytes) pull.Config {
 	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Credit: c.CreditPerPull, Policy: pullOrders[c.Pulls]}
 }
 
-// tunnel returns the settings of a tunnel between hosts whose slower link has rate line, with an
+// tunnelConfig returns the settings of a tunnel between hosts whose slower link has rate line, with an
 // RTT.
-func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
+func (c *Config) tunnelConfig(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
 	t := tunnel.Default(line, mtu, rtt, c.CreditPerPull)
 	t.Backend, t.Paths, t.GiveUp = c.Backend, c.Paths, c.GiveUp
 	if c.Window != 0 {

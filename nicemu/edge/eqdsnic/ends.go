@@ -53,8 +53,8 @@ type receiver struct {
 	from netip.Addr
 }
 
-// frame returns the length of the tunnel frame that carries a packet.
-func (x *sender) frame(p *packet.Packet) units.Bytes {
+// frameLen returns the length of the tunnel frame that carries a packet.
+func (x *sender) frameLen(p *packet.Packet) units.Bytes {
 	return protocol.HeaderLen(versionOf(x.to)) + eqds.HeaderLen + p.Layer3()
 }
 
@@ -84,11 +84,11 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		k.to = p.FlowKey(roce.Port).To
 	}
 	k.eqif = uint8(eqifOf(p))
-	return s.sender(k)
+	return s.senderFor(k)
 }
 
-// known returns the tunnel to an address, nil if there is none.
-func (s *service) known(k address) *sender {
+// knownSender returns the tunnel to an address, nil if there is none.
+func (s *service) knownSender(k address) *sender {
 	if s.last == nil || s.last.address != k {
 		if x := s.senders[k]; x == nil || x.address != k {
 			return x
@@ -99,9 +99,9 @@ func (s *service) known(k address) *sender {
 	return s.last
 }
 
-// sender returns the tunnel to an address, nil if no host with EQDS has it.
-func (s *service) sender(k address) *sender {
-	x := s.known(k)
+// senderFor returns the tunnel to an address, nil if no host with EQDS has it.
+func (s *service) senderFor(k address) *sender {
+	x := s.knownSender(k)
 	if x != nil || !k.to.IsValid() {
 		return x
 	}
@@ -112,7 +112,7 @@ func (s *service) sender(k address) *sender {
 	// The peer answers from its first address. Packets to all its addresses share a tunnel.
 	first := address{peer.Address, k.eqif}
 	if x = s.senders[first]; x == nil {
-		x = s.open(first)
+		x = s.openSender(first)
 	}
 	s.senders[k] = x
 	x.also = append(x.also, k)
@@ -130,17 +130,17 @@ func isDiscovery(p *packet.Packet) bool {
 	return len(b) > at && b[at] >= first && b[at] <= last
 }
 
-// open makes the sending end of a tunnel.
-func (s *service) open(k address) *sender {
+// openSender makes the sending end of a tunnel.
+func (s *service) openSender(k address) *sender {
 	s.opened++
 	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: s.opened}
 	x.turn.Owner = x
-	x.Sender = tunnel.NewSender(s.settingsFor(k.to), k.eqif, s.env.Rand, func(p *packet.Packet, o tunnel.Outcome) { s.done(p, o) })
+	x.Sender = tunnel.NewSender(s.settingsFor(k.to), k.eqif, s.env.Rand, func(p *packet.Packet, o tunnel.Outcome) { s.endPacket(p, o) })
 	if e, ok := s.epochs[k]; ok {
-		x.Resume(e)
+		x.ResumeAfter(e)
 		delete(s.epochs, k)
 	}
-	s.agenda.Enrol(&x.Task, x)
+	s.agenda.EnrolTask(&x.Task, x)
 	s.senders[k] = x
 	s.order.Push(&x.inOrder, x)
 	return x
@@ -154,12 +154,12 @@ const (
 	sweeps = 64
 )
 
-// expire closes tunnels that have been idle for too long (Appendix A: either end may drop its state
+// closeIdle closes tunnels that have been idle for too long (Appendix A: either end may drop its state
 // at any time). It has no timer, which would keep a run from its end: every event at the interface
 // triggers the check. The receiving host is told, and drops its end later, including the record
 // against senders that ask for more than they use. Of a closed tunnel only the epoch stays, so that
 // the next incarnation has a greater one and is accepted at once.
-func (s *service) expire(now units.Time) {
+func (s *service) closeIdle(now units.Time) {
 	if now < s.sweep {
 		return
 	}
@@ -169,15 +169,15 @@ func (s *service) expire(now units.Time) {
 			s.sweep = now
 			break
 		}
-		s.close(now, s.idle.First())
+		s.closeSender(now, s.idle.First())
 	}
-	if s.table.Expire(now-2*s.Idle, maxClosed) == maxClosed {
+	if s.table.ExpireUnused(now-2*s.Idle, maxClosed) == maxClosed {
 		s.sweep = now
 	}
 }
 
-// close ends a sender that is idle.
-func (s *service) close(now units.Time, x *sender) {
+// closeSender ends a sender that is idle.
+func (s *service) closeSender(now units.Time, x *sender) {
 	s.idle.Remove(&x.inIdle)
 	s.order.Remove(&x.inOrder)
 	s.agenda.Remove(&x.Task)
@@ -191,23 +191,25 @@ func (s *service) close(now units.Time, x *sender) {
 	h, open := x.Close()
 	s.epochs[x.address] = x.Epoch()
 	s.closed++
-	s.past.add(x.Counters())
-	if s.gone != nil {
-		shown := s.flow(x, nil)
-		s.gone(now, &shown)
+	s.past.addCounters(x.Counters())
+	if s.onFlowEnd != nil {
+		shown := s.flowState(x, nil)
+		s.onFlowEnd(now, &shown)
 	}
 	if open {
-		s.request(now, x, &h)
+		s.sendRTS(now, x, &h)
 	}
 }
 
-// aged reports whether a sender will be closed at the next event of the interface.
-func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.In() && now-x.since >= s.Idle }
+// isAged reports whether a sender will be closed at the next event of the interface.
+func (s *service) isAged(now units.Time, x *sender) bool {
+	return x.inIdle.IsLinked() && now-x.since >= s.Idle
+}
 
-// live returns how many senders are not aged.
-func (s *service) live(now units.Time) int {
+// countLive returns how many senders are not aged.
+func (s *service) countLive(now units.Time) int {
 	n := s.order.Len()
-	for x := s.idle.First(); x != nil && s.aged(now, x); x = s.idle.Next(&x.inIdle) {
+	for x := s.idle.First(); x != nil && s.isAged(now, x); x = s.idle.Next(&x.inIdle) {
 		n--
 	}
 	return n
@@ -225,19 +227,19 @@ func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 	}
 	c := s.settings[k]
 	if c == nil {
-		made := s.Config.tunnel(k.rate, s.mtu, k.rtt)
+		made := s.Config.tunnelConfig(k.rate, s.mtu, k.rtt)
 		c = &made
 		s.settings[k] = c
 	}
 	return c
 }
 
-// done ends a packet of a sender: its copy has arrived, or the packet is given up.
-func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
+// endPacket ends a packet of a sender: its copy has arrived, or the packet is given up.
+func (s *service) endPacket(p *packet.Packet, o tunnel.Outcome) {
 	s.packets--
 	s.bytes -= p.Size
 	if eqifOf(p) == nativeEQIF {
-		s.native.done(s.now, p, o)
+		s.native.handleOutcome(s.now, p, o)
 	}
 	if o.Delivered {
 		s.env.Finish(p)
@@ -246,18 +248,18 @@ func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
 	}
 }
 
-func (x *sender) tick(s *service, now units.Time) {
-	if x.Sender.Timer() <= now {
-		x.Tick(now)
+func (x *sender) onTimer(s *service, now units.Time) {
+	if x.Sender.NextTimer() <= now {
+		x.OnTimer(now)
 	}
 	s.rescheduleSender(now, x)
 }
 
-// accept makes the receiving end of a new tunnel.
-func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
+// openReceiver makes the receiving end of a new tunnel.
+func (s *service) openReceiver(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, pullClasses[k.Sender], s.arrived.Push)
 	x := &receiver{Receiver: r, from: k.From}
-	s.agenda.Enrol(&x.Task, x)
+	s.agenda.EnrolTask(&x.Task, x)
 	r.Owner = x
 	return r
 }
@@ -268,18 +270,18 @@ func (s *service) removeReceiver(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet
 	s.agenda.Remove(&r.Owner.(*receiver).Task)
 }
 
-func (x *receiver) tick(s *service, now units.Time) {
-	if x.Receiver.Timer() <= now {
-		x.Tick(now)
-		if c, ok := x.Delayed(now); ok {
+func (x *receiver) onTimer(s *service, now units.Time) {
+	if x.Receiver.NextTimer() <= now {
+		x.OnTimer(now)
+		if c, ok := x.TakeDelayedAck(now); ok {
 			s.sendControl(now, x.from, &c)
 		}
 	}
-	s.agenda.At(&x.Task, x.Timer())
+	s.agenda.WakeAt(&x.Task, x.NextTimer())
 }
 
-// Timer implements end.
-func (x *sender) Timer() units.Time { return x.Sender.Timer() }
+// NextTimer implements end.
+func (x *sender) NextTimer() units.Time { return x.Sender.NextTimer() }
 
-// Timer implements end.
-func (x *receiver) Timer() units.Time { return x.Receiver.Timer() }
+// NextTimer implements end.
+func (x *receiver) NextTimer() units.Time { return x.Receiver.NextTimer() }

@@ -28,7 +28,7 @@ func TestCarries(t *testing.T) {
 			switch h := headerOf(p); {
 			case h == nil:
 				t.Errorf("%v: a packet of flow %d outside a tunnel", backend, p.Flow)
-			case !h.control && !h.data.Empty():
+			case !h.control && !h.data.IsRTS():
 				outer[p.SrcPort]++
 				if next := nextOf(p.Version); h.data.Next != next || p.Message.Inner.Version != p.Version {
 					t.Errorf("%v: next protocol %d in IPv%d", backend, h.data.Next, p.Version)
@@ -122,7 +122,7 @@ func TestReceiverForgets(t *testing.T) {
 				for k := range b.service.table.All() {
 					b.service.table.RemoveTunnel(k)
 				}
-				b.service.deliver(p.Now())
+				b.service.deliverPackets(p.Now())
 			}
 		})
 		w.rest()
@@ -325,11 +325,11 @@ type nicOf struct {
 
 func newNIC(h, to *host, n int) *nicOf {
 	f := &nicOf{h: h, to: to, left: n, size: 1400, ends: packet.NewAddresses(h.v4, to.v4)}
-	f.port = h.service.NIC(f)
+	f.port = h.service.NICPort(f)
 	return f
 }
 
-func (f *nicOf) begin() { f.port.Feed(f.h.engine.Now(), 0, f.size) }
+func (f *nicOf) begin() { f.port.AnnouncePacket(f.h.engine.Now(), 0, f.size) }
 
 func (f *nicOf) Next(now units.Time, _ uint8) *packet.Packet {
 	if f.left == 0 {
@@ -342,7 +342,7 @@ func (f *nicOf) Next(now units.Time, _ uint8) *packet.Packet {
 	p.Seq = uint32(f.left)
 	f.h.entered++
 	if f.left == 0 {
-		f.port.Feed(now, 0, 0)
+		f.port.AnnouncePacket(now, 0, 0)
 	}
 	return p
 }
@@ -439,7 +439,7 @@ func TestCongestionOfTheNetwork(t *testing.T) {
 		{ect1, notECT, ect1, false}, {ect1, ect0, ect1, false}, {ect1, ect1, ect1, false}, {ect1, ce, ce, false},
 		{ce, notECT, ce, false}, {ce, ect0, ce, false}, {ce, ect1, ce, false}, {ce, ce, ce, false},
 	} {
-		if got, drop := combine(x.inner, x.outer); got != x.want || drop != x.drop {
+		if got, drop := combineECN(x.inner, x.outer); got != x.want || drop != x.drop {
 			t.Errorf("inner %d, outer %d: %d, drop %v", x.inner, x.outer, got, drop)
 		}
 	}
@@ -450,7 +450,7 @@ func TestCongestionOfTheNetwork(t *testing.T) {
 		marks := 0
 		w.mark = func(p *packet.Packet) bool {
 			h := headerOf(p)
-			if h.control || h.data.Empty() {
+			if h.control || h.data.IsRTS() {
 				if p.ECN() != notECT {
 					t.Errorf("a control packet with ECN %d", p.ECN())
 				}
@@ -573,7 +573,7 @@ func TestIdle(t *testing.T) {
 				}
 				numbers[x.Number] = true
 			}
-			values := a.service.Gauges(w.engine.Now(), nil)
+			values := a.service.AppendGauges(w.engine.Now(), nil)
 			for i, g := range edgeGauges() {
 				if want := map[string]float64{"tunnels": 0, "closed_tunnels": rounds + 1, "data": n*rounds + 2*rounds, "resent": 0}; want[g] != values[i] && (want[g] > 0 || g == "tunnels" || g == "resent") {
 					t.Errorf("%s is %v", g, values[i])
@@ -695,16 +695,16 @@ func TestCreditPerPull(t *testing.T) {
 		}
 	}
 	one, eight := with(nil), with(func(c *Config) { c.CreditPerPull = 8 })
-	if p := eight.pulls(lineRate, 1514); p.Credit != 8 {
+	if p := eight.pullConfig(lineRate, 1514); p.Credit != 8 {
 		t.Errorf("the pacer gives %d", p.Credit)
 	}
 	// A path whose product is above the least window, and whose RTO above the least.
-	a, b := one.tunnel(lineRate, 1514, 100*us), eight.tunnel(lineRate, 1514, 100*us)
+	a, b := one.tunnelConfig(lineRate, 1514, 100*us), eight.tunnelConfig(lineRate, 1514, 100*us)
 	if b.Credit != 8 || b.Window-a.Window != 7*1514 || b.RTO-a.RTO != 21*lineRate.TimeOf(1514) || a.AckDelay != 8*lineRate.TimeOf(1514) || b.AckDelay != 2*a.AckDelay {
 		t.Errorf("%+v, with one packet a PULL %+v", b, a)
 	}
 	alone := with(func(c *Config) { c.CreditPerPull, c.MergeAcks = 8, false })
-	if c := alone.tunnel(lineRate, 1514, 100*us); c.AckDelay != 0 {
+	if c := alone.tunnelConfig(lineRate, 1514, 100*us); c.AckDelay != 0 {
 		t.Errorf("acknowledgements wait for %v", c.AckDelay)
 	}
 }

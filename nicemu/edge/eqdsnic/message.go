@@ -21,11 +21,11 @@ type header struct {
 // Len implements packet.Body, as do the methods below.
 func (h *header) Len() int { return eqds.HeaderLen }
 
-func (h *header) Put(b []byte) {
+func (h *header) EncodeTo(b []byte) {
 	if h.control {
-		h.answer.Put(b)
+		h.answer.EncodeTo(b)
 	} else {
-		h.data.Put(b)
+		h.data.EncodeTo(b)
 	}
 }
 

@@ -127,7 +127,7 @@ func (n *Native) Destination(to netip.Addr) (d Destination) {
 		return d
 	}
 	d.Packets, d.Queue = x.Queue()
-	d.Unacknowledged, d.Credit, d.PullQueue, d.Busy, d.SRTT = x.Unacknowledged(), x.Credit(), x.PullQueue(), x.Busy(), x.SRTT()
+	d.Unacknowledged, d.Credit, d.PullQueue, d.Busy, d.SRTT = x.Unacknowledged(), x.Credit(), x.PullQueue(), x.BusyUntil(), x.SRTT()
 	for m := x.out.first; m != nil; m = m.next {
 		d.Messages++
 		d.Backlog += m.size - m.offset
@@ -173,16 +173,16 @@ func (s *Socket) Send(to netip.AddrPort, data []byte) (*Sending, error) {
 	if data == nil {
 		data = []byte{}
 	}
-	return s.send(to, data, units.Bytes(len(data)))
+	return s.sendMessage(to, data, units.Bytes(len(data)))
 }
 
 // SendSize sends a message of which only the size matters: it takes the same packets and the same
 // time, but no memory.
 func (s *Socket) SendSize(to netip.AddrPort, size units.Bytes) (*Sending, error) {
-	return s.send(to, nil, size)
+	return s.sendMessage(to, nil, size)
 }
 
-func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sending, error) {
+func (s *Socket) sendMessage(to netip.AddrPort, data []byte, size units.Bytes) (*Sending, error) {
 	switch {
 	case s.closed:
 		return nil, net.ErrClosed
@@ -190,23 +190,23 @@ func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sendin
 		return nil, fmt.Errorf("eqds: a message of %d bytes is too long: the maximum is %d", size, units.Bytes(MaxMessage))
 	}
 	service := s.native.service
-	x := service.sender(address{to.Addr(), nativeEQIF})
+	x := service.senderFor(address{to.Addr(), nativeEQIF})
 	if x == nil {
 		return nil, fmt.Errorf("eqds: no other host with edge: eqds has the address %v", to.Addr())
 	}
 	s.numbers[to]++
 	m := &Sending{socket: s, to: to, number: s.numbers[to], data: data, size: size, posted: service.env.Now()}
-	x.out.push(m)
+	x.out.pushMessage(m)
 	service.now = m.posted
-	s.native.fill(m.posted, x)
-	service.arm()
+	s.native.makePackets(m.posted, x)
+	service.armTimer()
 	return m, nil
 }
 
 // Receive takes the oldest message, waiting up to timeout for one; units.Never means no limit. The
 // error wraps syscall.ETIMEDOUT or, after Close, is net.ErrClosed.
 func (s *Socket) Receive(p *sim.Process, timeout units.Time) (Message, error) {
-	for end := after(p, timeout); ; {
+	for end := deadlineAfter(p, timeout); ; {
 		if m, ok := s.TakeMessage(); ok {
 			return m, nil
 		}
@@ -223,8 +223,8 @@ func (s *Socket) Receive(p *sim.Process, timeout units.Time) (Message, error) {
 	}
 }
 
-// after is the time when a timeout ends.
-func after(p *sim.Process, timeout units.Time) units.Time {
+// deadlineAfter is the time when a timeout ends.
+func deadlineAfter(p *sim.Process, timeout units.Time) units.Time {
 	if timeout >= units.Never-p.Now() {
 		return units.Never
 	}
@@ -256,8 +256,8 @@ func (s *Socket) Close() {
 	service := s.native.service
 	now := service.env.Now()
 	for x := range service.order.All() {
-		for _, m := range x.out.of(s) {
-			m.fail(now, net.ErrClosed)
+		for _, m := range x.out.takeOf(s) {
+			m.failRest(now, net.ErrClosed)
 		}
 	}
 	s.inbox, s.waiting = nil, 0
@@ -317,14 +317,14 @@ func (m *Sending) Wait(p *sim.Process, timeout units.Time) (Delivery, error) {
 	return m.Delivery()
 }
 
-// fail ends the part of a message not cut into packets yet.
-func (m *Sending) fail(now units.Time, err error) {
+// failRest ends the part of a message not cut into packets yet.
+func (m *Sending) failRest(now units.Time, err error) {
 	m.whole, m.err = true, err
-	m.end(now)
+	m.checkResult(now)
 }
 
-// end checks whether the result is known.
-func (m *Sending) end(now units.Time) {
+// checkResult checks whether the result is known.
+func (m *Sending) checkResult(now units.Time) {
 	if m.settled || !m.whole || m.left > 0 {
 		return
 	}
@@ -340,7 +340,7 @@ func (m *Sending) end(now units.Time) {
 // outbox holds the messages to a destination that are not entirely in the EQIF's queue.
 type outbox struct{ first, last *Sending }
 
-func (o *outbox) push(m *Sending) {
+func (o *outbox) pushMessage(m *Sending) {
 	if o.first == nil {
 		o.first = m
 	} else {
@@ -349,29 +349,29 @@ func (o *outbox) push(m *Sending) {
 	o.last = m
 }
 
-func (o *outbox) pop() (m *Sending) {
+func (o *outbox) popMessage() (m *Sending) {
 	m = o.first
 	o.first, m.next = m.next, nil
 	return m
 }
 
-// of removes and returns the messages of a socket.
-func (o *outbox) of(s *Socket) (taken []*Sending) {
+// takeOf removes and returns the messages of a socket.
+func (o *outbox) takeOf(s *Socket) (taken []*Sending) {
 	var rest outbox
 	for o.first != nil {
-		if m := o.pop(); m.socket == s {
+		if m := o.popMessage(); m.socket == s {
 			taken = append(taken, m)
 		} else {
-			rest.push(m)
+			rest.pushMessage(m)
 		}
 	}
 	*o = rest
 	return taken
 }
 
-// fill makes packets of a program's messages, as long as there is room for them. Every change of a
+// makePackets makes packets of a program's messages, as long as there is room for them. Every change of a
 // queue of the native EQIF ends with it.
-func (n *Native) fill(now units.Time, x *sender) {
+func (n *Native) makePackets(now units.Time, x *sender) {
 	if x.filling {
 		return
 	}
@@ -382,31 +382,31 @@ func (n *Native) fill(now units.Time, x *sender) {
 			break
 		}
 		m := x.out.first
-		p := n.part(m)
+		p := n.makePart(m)
 		if p == nil {
-			m.fail(now, fmt.Errorf("eqds: the host no longer has an address of the IP version of %v", m.to.Addr()))
+			m.failRest(now, fmt.Errorf("eqds: the host no longer has an address of the IP version of %v", m.to.Addr()))
 		} else {
 			s.env.Admit(now, p)
 			m.packets++
 			m.left++
-			s.push(now, x, p)
+			s.queuePacket(now, x, p)
 		}
 		if m.whole {
 			if x.out.first == m {
-				x.out.pop()
+				x.out.popMessage()
 			}
-			m.end(now)
+			m.checkResult(now)
 		}
 	}
 	x.filling = false
 }
 
-// part makes the next packet of a message; nil if it cannot be addressed.
-func (n *Native) part(m *Sending) *packet.Packet {
+// makePart makes the next packet of a message; nil if it cannot be addressed.
+func (n *Native) makePart(m *Sending) *packet.Packet {
 	s := n.service
 	p := s.env.Pool.NewMessage(nativeProtocol)
 	b := p.Message.Body.(*segment)
-	size := min(m.size-m.offset, s.chunk(versionOf(m.to.Addr())))
+	size := min(m.size-m.offset, s.chunkSize(versionOf(m.to.Addr())))
 	b.from, b.to, b.session, b.number = m.socket.Port, m.to.Port(), m.socket.session, m.number
 	b.total, b.offset, b.size, b.sending = uint32(m.size), uint32(m.offset), int(size), m
 	if m.data != nil {
@@ -422,8 +422,8 @@ func (n *Native) part(m *Sending) *packet.Packet {
 	return p
 }
 
-// done handles the result of a packet.
-func (n *Native) done(now units.Time, p *packet.Packet, o tunnel.Outcome) {
+// handleOutcome handles the result of a packet.
+func (n *Native) handleOutcome(now units.Time, p *packet.Packet, o tunnel.Outcome) {
 	b := p.Message.Body.(*segment)
 	m := b.sending
 	m.left--
@@ -436,13 +436,13 @@ func (n *Native) done(now units.Time, p *packet.Packet, o tunnel.Outcome) {
 	}
 	if !o.Delivered && m.err == nil {
 		m.err = ErrGivenUp
-		m.cut()
+		m.dropRest()
 	}
-	m.end(now)
+	m.checkResult(now)
 }
 
-// cut drops the part of a message not cut into packets yet.
-func (m *Sending) cut() {
+// dropRest drops the part of a message not cut into packets yet.
+func (m *Sending) dropRest() {
 	if m.whole {
 		return
 	}
@@ -453,8 +453,8 @@ func (m *Sending) cut() {
 	}
 	var rest outbox
 	for x.out.first != nil {
-		if o := x.out.pop(); o != m {
-			rest.push(o)
+		if o := x.out.popMessage(); o != m {
+			rest.pushMessage(o)
 		}
 	}
 	x.out = rest
@@ -480,13 +480,13 @@ type partial struct {
 // window is how many messages may arrive out of order: from ended incarnations of a tunnel.
 const window = 64
 
-// Takes implements edge.Taker.
-func (s *service) Takes() *packet.MessageProtocol { return nativeProtocol }
+// TakenProtocol implements edge.Taker.
+func (s *service) TakenProtocol() *packet.MessageProtocol { return nativeProtocol }
 
-// Take implements edge.Taker.
-func (s *service) Take(now units.Time, p *packet.Packet) {
+// TakePacket implements edge.Taker.
+func (s *service) TakePacket(now units.Time, p *packet.Packet) {
 	if !p.Trimmed && !p.Returned {
-		s.native.storePart(now, p.Message.From, p.Message.Body.(*segment), s.chunk(p.Version))
+		s.native.storePart(now, p.Message.From, p.Message.Body.(*segment), s.chunkSize(p.Version))
 	}
 	s.env.Pool.Free(p)
 }
@@ -509,7 +509,7 @@ func (n *Native) storePart(now units.Time, from netip.Addr, b *segment, chunk un
 	case st.session != b.session:
 		return // of a socket that is gone
 	}
-	if st.came(b.number) {
+	if st.wasReceived(b.number) {
 		return // a repeat, after the tunnel has started over
 	}
 	part := st.parts[b.number]
@@ -550,8 +550,8 @@ func (x *partial) storePart(b *segment) bool {
 	return true
 }
 
-// came reports whether a message was received, or is too old to know.
-func (st *stream) came(number uint32) bool {
+// wasReceived reports whether a message was received, or is too old to know.
+func (st *stream) wasReceived(number uint32) bool {
 	behind := int32(st.highest - number)
 	return behind >= window || behind >= 0 && st.had>>behind&1 != 0
 }

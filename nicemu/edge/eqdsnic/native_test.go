@@ -115,7 +115,7 @@ func TestNativeMessages(t *testing.T) {
 func TestNativeSegment(t *testing.T) {
 	x := &segment{from: 0x0102, to: 0x0304, session: 5, number: 6, total: 7, offset: 4, size: 3, data: []byte("abc")}
 	b := bytes.Repeat([]byte{0xff}, x.Len())
-	x.Put(b)
+	x.EncodeTo(b)
 	want := append([]byte{1, 2, 3, 4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0, 4}, "abc"...)
 	if !bytes.Equal(b, want) {
 		t.Errorf("% x", b)
@@ -127,7 +127,7 @@ func TestNativeSegment(t *testing.T) {
 		t.Errorf("a copy shares %+v", y)
 	}
 	x.data = nil
-	x.Put(b)
+	x.EncodeTo(b)
 	if !bytes.Equal(b[segmentHeader:], make([]byte, 3)) {
 		t.Errorf("a length is written as % x", b[segmentHeader:])
 	}
@@ -302,7 +302,7 @@ func TestNativeForgets(t *testing.T) {
 				for k := range b.service.table.All() {
 					b.service.table.RemoveTunnel(k)
 				}
-				b.service.deliver(p.Now())
+				b.service.deliverPackets(p.Now())
 			}
 		})
 		w.rest()

@@ -22,18 +22,18 @@ type port struct {
 	waits   *sender // the sender without room for it
 }
 
-// NIC implements edge.TakesNIC.
-func (s *service) NIC(f edge.Feeder) edge.Port {
+// NICPort implements edge.TakesNIC.
+func (s *service) NICPort(f edge.Feeder) edge.Port {
 	s.nic = &port{service: s, feeder: f, line: s.env.Line}
-	s.agenda.Enrol(&s.nic.Task, s.nic)
+	s.agenda.EnrolTask(&s.nic.Task, s.nic)
 	return s.nic
 }
 
-// Feed implements edge.Port.
-func (n *port) Feed(now units.Time, prio uint8, size units.Bytes) {
+// AnnouncePacket implements edge.Port.
+func (n *port) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	n.fed[prio] = size
 	n.wakePort(now)
-	n.service.arm()
+	n.service.armTimer()
 }
 
 // wakePort wakes the port when it can take a packet. It never takes one at once: Feed may be
@@ -47,13 +47,13 @@ func (n *port) wakePort(now units.Time) {
 			}
 		}
 	}
-	n.service.agenda.At(&n.Task, due)
+	n.service.agenda.WakeAt(&n.Task, due)
 }
 
-// Timer implements end.
-func (n *port) Timer() units.Time { return n.Want() }
+// NextTimer implements end.
+func (n *port) NextTimer() units.Time { return n.WantedTime() }
 
-func (n *port) tick(s *service, now units.Time) {
+func (n *port) onTimer(s *service, now units.Time) {
 	if n.busy <= now && n.stalled == nil {
 		n.takeFromNIC(s, now)
 	}
@@ -77,15 +77,15 @@ func (n *port) takeFromNIC(s *service, now units.Time) {
 		x := s.senderOf(p)
 		if x == nil {
 			s.env.Pass(now, p)
-		} else if !s.push(now, x, p) {
+		} else if !s.queuePacket(now, x, p) {
 			n.stalled, n.waits = p, x
 		}
 		return
 	}
 }
 
-// room retries the packet that has to wait. Every change of a queue for RDMA ends with it.
-func (n *port) room(now units.Time) {
+// retryWaiting retries the packet that has to wait. Every change of a queue for RDMA ends with it.
+func (n *port) retryWaiting(now units.Time) {
 	p := n.stalled
 	if p == nil {
 		return
@@ -94,6 +94,6 @@ func (n *port) room(now units.Time) {
 		return
 	}
 	n.stalled = nil
-	n.service.push(now, n.waits, p)
+	n.service.queuePacket(now, n.waits, p)
 	n.wakePort(now)
 }

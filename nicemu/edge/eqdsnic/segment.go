@@ -43,7 +43,7 @@ type segment struct {
 // Len implements packet.Body, as do the methods below.
 func (x *segment) Len() int { return segmentHeader + x.size }
 
-func (x *segment) Put(b []byte) {
+func (x *segment) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint16(b, x.from)
 	binary.BigEndian.PutUint16(b[2:], x.to)
 	binary.BigEndian.PutUint32(b[4:], x.session)
@@ -67,8 +67,8 @@ func (x *segment) Set(from packet.Body) {
 
 func (x *segment) Reset() { *x = segment{room: x.room} }
 
-// chunk returns how much of a message fits into a packet over an IP version.
-func (s *service) chunk(version uint8) units.Bytes {
+// chunkSize returns how much of a message fits into a packet over an IP version.
+func (s *service) chunkSize(version uint8) units.Bytes {
 	outer := protocol.HeaderLen(version) + units.Bytes((&header{}).Len())
 	return s.mtu - outer - (nativeProtocol.HeaderLen(version) - wire.EthernetHeader) - segmentHeader
 }

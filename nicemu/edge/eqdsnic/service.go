@@ -68,13 +68,13 @@ type service struct {
 	opened, closed uint64     // senders so far
 	past           totals     // of closed senders
 	pastTrimmed    uint64     // counted by receivers that are gone
-	gone           func(now units.Time, x *edge.Flow)
+	onFlowEnd      func(now units.Time, x *edge.Flow)
 }
 
 // totals sums the counters of senders.
 type totals struct{ data, resent, timeouts, requests uint64 }
 
-func (t *totals) add(c tunnel.Counters) {
+func (t *totals) addCounters(c tunnel.Counters) {
 	t.data += c.Packets
 	t.resent += c.Resent
 	t.timeouts += c.Timeouts
@@ -83,9 +83,9 @@ func (t *totals) add(c tunnel.Counters) {
 
 // end is one end of a tunnel.
 type end interface {
-	Timer() units.Time
-	// tick does the work that is due by now.
-	tick(s *service, now units.Time)
+	NextTimer() units.Time
+	// onTimer does the work that is due by now.
+	onTimer(s *service, now units.Time)
 }
 
 // queues is an EQIF: its tunnels take turns.
@@ -104,7 +104,7 @@ func newService(c *Config, env edge.Env) *service {
 	if env.Classes != nil {
 		s.prio = env.Classes.DSCP[c.DSCP]
 	}
-	s.pulls = c.pulls(env.Line, s.mtu)
+	s.pulls = c.pullConfig(env.Line, s.mtu)
 	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
 	s.turns = eqif.NewRotation[*queues](s.mtu)
 	for i := range s.eqifs {
@@ -124,26 +124,26 @@ func newService(c *Config, env edge.Env) *service {
 	s.native = &Native{service: s, sockets: map[uint16]*Socket{}}
 	limits := tunnel.DefaultLimits()
 	limits.Tunnels = c.Tunnels
-	s.table = tunnel.NewTable(limits, s.accept, s.removeReceiver)
+	s.table = tunnel.NewTable(limits, s.openReceiver, s.removeReceiver)
 	return s
 }
 
-// Send implements edge.Service.
-func (s *service) Send(now units.Time, p *packet.Packet) {
+// SendPacket implements edge.Service.
+func (s *service) SendPacket(now units.Time, p *packet.Packet) {
 	s.now = now
 	x := s.senderOf(p)
 	if x == nil {
 		s.env.Pass(now, p)
 		return
 	}
-	s.push(now, x, p)
-	s.arm()
+	s.queuePacket(now, x, p)
+	s.armTimer()
 }
 
-// push puts a packet into the queue of its tunnel, or drops it. It returns false, and changes
+// queuePacket puts a packet into the queue of its tunnel, or drops it. It returns false, and changes
 // nothing, if the packet has to wait with the NIC.
-func (s *service) push(now units.Time, x *sender, p *packet.Packet) bool {
-	size := x.frame(p)
+func (s *service) queuePacket(now units.Time, x *sender, p *packet.Packet) bool {
+	size := x.frameLen(p)
 	if size > s.mtu {
 		s.tooLong++
 		s.env.Drop(now, p, packet.TooBig)
@@ -184,13 +184,13 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		q, size := t.Owner, t.Size
 		x := q.turns.Head().Owner
 		h, p, _, _ := x.Next(now)
-		q.turns.Sent(size)
-		s.turns.Sent(size)
+		q.turns.ChargeHead(size)
+		s.turns.ChargeHead(size)
 		x.turn.Size = 0 // that of the next one is not known yet
-		m := s.data(x, &h)
+		m := s.makeDataPacket(x, &h)
 		h.Next = nextOf(p.Version)
 		m.Message.Body.(*header).data = h
-		m.Message.Inner = s.env.Pool.Clone(p)
+		m.Message.Inner = s.env.Pool.ClonePacket(p)
 		m.TOS |= p.ECN()
 		known := s.env.Address(m)
 		if known {
@@ -201,33 +201,33 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		}
 		s.rescheduleSender(now, x)
 		if known {
-			s.arm()
+			s.armTimer()
 			return m
 		}
 		// The address is gone: the tunnel notices through its timeouts.
 		s.env.Pool.Free(m)
 	}
-	s.arm()
+	s.armTimer()
 	return nil
 }
 
 // rescheduleSender computes whether a sender takes turns, and when it has work. Every input to it ends here.
 func (s *service) rescheduleSender(now units.Time, x *sender) {
-	for x.Size() == tunnel.RequestLen {
+	for x.NextSize() == tunnel.RequestLen {
 		h, _, _, ok := x.Next(now)
 		if !ok {
 			break
 		}
-		s.request(now, x, &h)
+		s.sendRTS(now, x, &h)
 	}
 	q := x.eqif
 	// Most packets are pushed behind others, and change nothing.
-	changed := x.Size() != x.turn.Size || x.turn.Size == 0 && x.turn.Waiting()
+	changed := x.NextSize() != x.turn.Size || x.turn.Size == 0 && x.turn.IsWaiting()
 	if changed {
-		s.show(x)
+		s.updateTurns(x)
 	}
-	s.agenda.At(&x.Task, x.Timer())
-	if idle := x.Idle(); idle != x.inIdle.In() {
+	s.agenda.WakeAt(&x.Task, x.NextTimer())
+	if idle := x.IsIdle(); idle != x.inIdle.IsLinked() {
 		if x.since = now; idle {
 			s.idle.Push(&x.inIdle, x)
 		} else {
@@ -239,16 +239,16 @@ func (s *service) rescheduleSender(now units.Time, x *sender) {
 	}
 	switch {
 	case q.number == rdmaEQIF && s.nic != nil:
-		s.nic.room(now)
+		s.nic.retryWaiting(now)
 	case q.number == nativeEQIF && x.out.first != nil:
-		s.native.fill(now, x)
+		s.native.makePackets(now, x)
 	}
 }
 
-// show updates the turns of a sender and its EQIF.
-func (s *service) show(x *sender) {
+// updateTurns updates the turns of a sender and its EQIF.
+func (s *service) updateTurns(x *sender) {
 	q := x.eqif
-	if x.turn.Size = x.Size(); x.turn.Size > 0 {
+	if x.turn.Size = x.NextSize(); x.turn.Size > 0 {
 		q.turns.AddTurn(&x.turn)
 	} else {
 		q.turns.RemoveTurn(&x.turn)
@@ -269,25 +269,25 @@ func (s *service) announceNext(now units.Time) {
 	}
 	if size != s.fed {
 		s.fed = size
-		s.env.Feed(now, s.prio, size)
+		s.env.AnnouncePacket(now, s.prio, size)
 	}
 }
 
 // Fire implements edge.Service.
 func (s *service) Fire(now units.Time) {
 	s.now, s.armed = now, units.Never
-	for k := s.agenda.Due(now); k != nil; k = s.agenda.Due(now) {
-		k.Owner.tick(s, now)
+	for k := s.agenda.TakeDue(now); k != nil; k = s.agenda.TakeDue(now) {
+		k.Owner.onTimer(s, now)
 	}
-	s.pull(now)
-	s.deliver(now)
-	s.arm()
+	s.sendPulls(now)
+	s.deliverPackets(now)
+	s.armTimer()
 }
 
-// arm sets the timer. Every call from outside ends with it.
-func (s *service) arm() {
-	s.expire(s.now)
-	next := min(s.agenda.Next(), max(s.pacer.Due(), s.now))
+// armTimer sets the timer. Every call from outside ends with it.
+func (s *service) armTimer() {
+	s.closeIdle(s.now)
+	next := min(s.agenda.Next(), max(s.pacer.NextPull(), s.now))
 	if next == s.armed {
 		return
 	}
@@ -298,22 +298,22 @@ func (s *service) arm() {
 	}
 }
 
-// Line implements edge.Service. Existing tunnels keep their windows. Without a limit the last rate
+// SetLineRate implements edge.Service. Existing tunnels keep their windows. Without a limit the last rate
 // stays, which paces PULLs.
-func (s *service) Line(now units.Time, r units.Rate) {
+func (s *service) SetLineRate(now units.Time, r units.Rate) {
 	if s.now = now; r == 0 || r == s.pulls.Line {
 		return
 	}
-	s.pulls = s.Config.pulls(r, s.mtu)
-	s.pacer.Line(&s.pulls)
+	s.pulls = s.Config.pullConfig(r, s.mtu)
+	s.pacer.SetLineRate(&s.pulls)
 	if s.nic != nil {
 		s.nic.line = r
 	}
-	s.arm()
+	s.armTimer()
 }
 
-// Held implements edge.Service. A packet that was sent is held until it is acknowledged.
-func (s *service) Held() (packets int, bytes units.Bytes) {
+// HeldPackets implements edge.Service. A packet that was sent is held until it is acknowledged.
+func (s *service) HeldPackets() (packets int, bytes units.Bytes) {
 	if s.nic != nil && s.nic.stalled != nil {
 		return s.packets + 1, s.bytes + s.nic.stalled.Size
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Gauges implements edge.Service.
-func (s *service) Gauges(now units.Time, values []float64) []float64 {
+// AppendGauges implements edge.Service.
+func (s *service) AppendGauges(now units.Time, values []float64) []float64 {
 	var waiting, unacknowledged float64
 	var bytes, reorder units.Bytes
 	sum := s.past
@@ -18,16 +18,16 @@ func (s *service) Gauges(now units.Time, values []float64) []float64 {
 			waiting++
 		}
 		unacknowledged += float64(x.Unacknowledged())
-		sum.add(x.Counters())
+		sum.addCounters(x.Counters())
 	}
 	trimmed := float64(s.pastTrimmed)
 	for _, r := range s.table.All() {
-		_, b := r.Reorder()
+		_, b := r.ReorderQueue()
 		reorder += b
 		trimmed += float64(r.Receipts().Trimmed)
 	}
-	return append(values, float64(s.live(now)), float64(s.closed), waiting, gauge.Size(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
-		s.pacer.Busy().Seconds(), gauge.Size(reorder), float64(sum.data), float64(sum.resent), trimmed, float64(sum.timeouts), float64(sum.requests),
+	return append(values, float64(s.countLive(now)), float64(s.closed), waiting, gauge.SizeValue(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
+		s.pacer.BusyTime().Seconds(), gauge.SizeValue(reorder), float64(sum.data), float64(sum.resent), trimmed, float64(sum.timeouts), float64(sum.requests),
 		float64(s.marked), float64(s.cnps), float64(s.dropped),
 		float64(s.native.sent), float64(s.native.received), float64(s.native.lost), float64(s.refused))
 }
@@ -45,30 +45,30 @@ func (s *service) FlowGauges() []gauge.Gauge {
 }
 
 // FlowCount implements edge.Service: tunnels to other hosts.
-func (s *service) FlowCount(now units.Time) int { return s.live(now) }
+func (s *service) FlowCount(now units.Time) int { return s.countLive(now) }
 
 // EachFlow implements edge.Service.
 func (s *service) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	var shown edge.Flow
 	for x := range s.order.All() {
-		shown = s.flow(x, shown.Gauges[:0])
-		shown.Aged = s.aged(now, x)
+		shown = s.flowState(x, shown.Gauges[:0])
+		shown.Aged = s.isAged(now, x)
 		if !each(&shown) {
 			return
 		}
 	}
 }
 
-// flow returns the state of a tunnel; gauges is its buffer.
-func (s *service) flow(x *sender, gauges []float64) edge.Flow {
+// flowState returns the state of a tunnel; gauges is its buffer.
+func (s *service) flowState(x *sender, gauges []float64) edge.Flow {
 	waiting, bytes := x.Queue()
 	c := x.Counters()
 	return edge.Flow{
 		Number: x.number, Key: packet.FlowKey{From: x.from, To: x.to, Proto: protocol.Proto, SrcPort: firstPort | uint16(x.address.eqif)<<8, DstPort: protocol.Port, Flow: -1},
 		Priority: s.prio, Packets: waiting, Bytes: bytes, TxPackets: x.txPackets, TxBytes: x.txBytes, Dropped: x.dropped,
-		Gauges: append(gauges, gauge.Size(x.Credit()), float64(x.PullQueue()), float64(x.Unacknowledged()), float64(c.Resent), float64(c.Timeouts), x.SRTT().Seconds()),
+		Gauges: append(gauges, gauge.SizeValue(x.Credit()), float64(x.PullQueue()), float64(x.Unacknowledged()), float64(c.Resent), float64(c.Timeouts), x.SRTT().Seconds()),
 	}
 }
 
 // OnFlowEnd implements edge.Service.
-func (s *service) OnFlowEnd(gone func(now units.Time, x *edge.Flow)) { s.gone = gone }
+func (s *service) OnFlowEnd(onEnd func(now units.Time, x *edge.Flow)) { s.onFlowEnd = onEnd }

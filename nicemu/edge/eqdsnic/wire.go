@@ -12,14 +12,14 @@ import (
 // firstPort is the UDP source port of path 0, from the ports for private use (RFC 6335 §6).
 const firstPort = 0xc000
 
-// Wants implements edge.Service: the packets of tunnels.
-func (s *service) Wants(p *packet.Packet) bool {
+// WantsPacket implements edge.Service: the packets of tunnels.
+func (s *service) WantsPacket(p *packet.Packet) bool {
 	return p.Flow == packet.Protocol && p.Message.Protocol == protocol
 }
 
-// Receive implements edge.Service. A packet that was sent back is ignored: its sender's timeout
+// ReceivePacket implements edge.Service. A packet that was sent back is ignored: its sender's timeout
 // handles the loss.
-func (s *service) Receive(now units.Time, p *packet.Packet) {
+func (s *service) ReceivePacket(now units.Time, p *packet.Packet) {
 	s.now = now
 	h := p.Message.Body.(*header)
 	switch {
@@ -27,30 +27,30 @@ func (s *service) Receive(now units.Time, p *packet.Packet) {
 		s.refused++ // it was sent back, or trimmed to less than its header
 	case h.control:
 		if s.CountControl {
-			s.pacer.Spend(now, p.Size)
+			s.pacer.ChargeFrame(now, p.Size)
 		}
-		s.control(now, p.Message.From, &h.answer)
+		s.receiveControl(now, p.Message.From, &h.answer)
 	default:
-		s.receive(now, p, h)
+		s.receiveData(now, p, h)
 	}
 	s.env.Consume(now, p)
-	s.deliver(now)
-	s.arm()
+	s.deliverPackets(now)
+	s.armTimer()
 }
 
-// control passes a control packet to its sender.
-func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
-	x := s.known(address{from, c.Sender})
+// receiveControl passes a control packet to its sender.
+func (s *service) receiveControl(now units.Time, from netip.Addr, c *eqds.Control) {
+	x := s.knownSender(address{from, c.Sender})
 	if x == nil {
 		s.refused++
 		return
 	}
-	x.Control(now, c)
+	x.ReceiveControl(now, c)
 	s.rescheduleSender(now, x)
 }
 
-// receive passes a data packet to the receiver of its tunnel, with the packet it carries.
-func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
+// receiveData passes a data packet to the receiver of its tunnel, with the packet it carries.
+func (s *service) receiveData(now units.Time, p *packet.Packet, h *header) {
 	m := p.Message
 	if h.data.Sender >= eqifCount {
 		s.refused++
@@ -60,7 +60,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 	if h.data.Flags.Has(eqds.FlagRST) && !s.table.Has(k) {
 		return // it is closed already
 	}
-	r := s.table.Receive(now, k)
+	r := s.table.ReceiverFor(now, k)
 	if r == nil {
 		s.refused++
 		return
@@ -69,34 +69,34 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 	size := protocol.HeaderLen(versionOf(m.From)) + eqds.HeaderLen
 	if inner != nil {
 		size += inner.Layer3()
-		ecn, drop := combine(inner.ECN(), p.ECN())
+		ecn, drop := combineECN(inner.ECN(), p.ECN())
 		inner.SetECN(ecn)
 		if inner.Fate = packet.Fine; drop {
 			inner.Fate = packet.EarlyDrop // when its turn comes: the tunnel has delivered it
 		}
 	}
-	answer := r.Data(now, &h.data, inner, size, p.Trimmed)
+	answer := r.ReceiveData(now, &h.data, inner, size, p.Trimmed)
 	if answer.Kept {
 		m.Inner = nil
 	}
-	s.agenda.At(&x.Task, x.Timer())
+	s.agenda.WakeAt(&x.Task, x.NextTimer())
 	if answer.Send {
 		s.sendControl(now, x.from, &answer.Control)
 	}
 }
 
-// pull sends the PULLs that are due.
-func (s *service) pull(now units.Time) {
+// sendPulls sends the PULLs that are due.
+func (s *service) sendPulls(now units.Time) {
 	for t := s.pacer.Next(now); t != nil; t = s.pacer.Next(now) {
-		c := t.Owner.Pull(now)
+		c := t.Owner.TakePull(now)
 		x := t.Owner.Owner.(*receiver)
-		s.agenda.At(&x.Task, x.Timer())
+		s.agenda.WakeAt(&x.Task, x.NextTimer())
 		s.sendControl(now, x.from, &c)
 	}
 }
 
-// deliver delivers the packets from tunnels to the host.
-func (s *service) deliver(now units.Time) {
+// deliverPackets delivers the packets from tunnels to the host.
+func (s *service) deliverPackets(now units.Time) {
 	for p := s.arrived.Pop(); p != nil; p = s.arrived.Pop() {
 		fate := p.Fate
 		p.Fate = packet.Fine
@@ -104,17 +104,17 @@ func (s *service) deliver(now units.Time) {
 	}
 }
 
-// data makes the packet for the header of a data packet, without addresses.
-func (s *service) data(x *sender, h *eqds.Data) *packet.Packet {
+// makeDataPacket makes the packet for the header of a data packet, without addresses.
+func (s *service) makeDataPacket(x *sender, h *eqds.Data) *packet.Packet {
 	m := s.env.Pool.NewMessage(protocol)
 	m.Message.To = x.to
 	m.TOS, m.SrcPort = uint8(s.DSCP)<<2, firstPort|uint16(x.address.eqif)<<8|uint16(h.Path)
 	return m
 }
 
-// request sends an RTS, which does not wait for data.
-func (s *service) request(now units.Time, x *sender, h *eqds.Data) {
-	m := s.data(x, h)
+// sendRTS sends an RTS, which does not wait for data.
+func (s *service) sendRTS(now units.Time, x *sender, h *eqds.Data) {
+	m := s.makeDataPacket(x, h)
 	m.Message.Body.(*header).data = *h
 	s.sendMessage(now, m)
 }

@@ -32,14 +32,14 @@ const (
 // network joins hosts by links of 10 Gb/s and a middle that takes 5 us, and loses, copies and
 // delays packets as configured.
 type network struct {
-	t      testing.TB
-	engine sim.Engine
-	pool   *packet.Pool
-	rand   *rand.Rand
-	hosts  []*host
-	timer  sim.Timer
-	flying flights
-	count  uint64
+	t        testing.TB
+	engine   sim.Engine
+	pool     *packet.Pool
+	rand     *rand.Rand
+	hosts    []*host
+	timer    sim.Timer
+	inFlight flights
+	count    uint64
 
 	loss, copies, disorder float64                     // shares of packets
 	mark                   func(p *packet.Packet) bool // sets CE of an outer packet; may be nil
@@ -106,12 +106,12 @@ func (p *portTimer) Fire(now units.Time) { (*host)(p).start(now) }
 
 // Fire lets packets arrive.
 func (w *network) Fire(now units.Time) {
-	for len(w.flying) > 0 && w.flying[0].at <= now {
-		f := heap.Pop(&w.flying).(flight)
+	for len(w.inFlight) > 0 && w.inFlight[0].at <= now {
+		f := heap.Pop(&w.inFlight).(flight)
 		f.to.receive(now, f.p)
 	}
-	if len(w.flying) > 0 {
-		w.timer.Arm(w.flying[0].at)
+	if len(w.inFlight) > 0 {
+		w.timer.Arm(w.inFlight[0].at)
 	}
 }
 
@@ -175,14 +175,14 @@ func (w *network) rest() {
 		if h.service == nil {
 			continue
 		}
-		if n, b := h.service.Held(); n != 0 || b != 0 {
+		if n, b := h.service.HeldPackets(); n != 0 || b != 0 {
 			w.t.Errorf("host %d holds %d packets of %v", h.number+1, n, b)
 		}
 		if h.service.armed != units.Never {
 			w.t.Errorf("host %d has its timer armed for %v", h.number+1, h.service.armed)
 		}
 	}
-	if live := w.pool.Live(); live != 0 {
+	if live := w.pool.LivePackets(); live != 0 {
 		w.t.Errorf("%d packets are out of the pool", live)
 	}
 }
@@ -202,17 +202,17 @@ func (h *host) sound() {
 		}
 		n, _ := x.Queue()
 		packets += n + x.Unacknowledged()
-		if x.Idle() != x.inIdle.In() {
-			h.t.Fatalf("the tunnel to %v is idle: %v, and among idle ones: %v", x.to, x.Idle(), x.inIdle.In())
+		if x.IsIdle() != x.inIdle.IsLinked() {
+			h.t.Fatalf("the tunnel to %v is idle: %v, and among idle ones: %v", x.to, x.IsIdle(), x.inIdle.IsLinked())
 		}
-		if x.Idle() {
+		if x.IsIdle() {
 			idle++
 		}
-		if waiting := x.Size() > 0; waiting != x.turn.Waiting() {
-			h.t.Fatalf("the tunnel to %v has something that may leave: %v, and takes turns: %v", x.to, waiting, x.turn.Waiting())
+		if waiting := x.NextSize() > 0; waiting != x.turn.IsWaiting() {
+			h.t.Fatalf("the tunnel to %v has something that may leave: %v, and takes turns: %v", x.to, waiting, x.turn.IsWaiting())
 		}
-		if s.agenda.Next() > x.Timer() {
-			h.t.Fatalf("the tunnel to %v is due at %v, and the agenda at %v", x.to, x.Timer(), s.agenda.Next())
+		if s.agenda.Next() > x.NextTimer() {
+			h.t.Fatalf("the tunnel to %v is due at %v, and the agenda at %v", x.to, x.NextTimer(), s.agenda.Next())
 		}
 	}
 	if n := s.packets; packets > n {
@@ -230,7 +230,7 @@ func (h *host) Fire(now units.Time) { h.service.Fire(now) }
 func (h *host) Arm(at units.Time)   { h.timer.Arm(at) }
 func (h *host) Disarm()             { h.timer.Disarm() }
 
-func (h *host) Feed(now units.Time, prio uint8, size units.Bytes) {
+func (h *host) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	h.fed[prio] = size
 	if !h.asking {
 		h.start(now)
@@ -275,7 +275,7 @@ func (h *host) launch(now units.Time, p *packet.Packet) {
 	if p.Dest == packet.Flood {
 		for _, to := range w.hosts {
 			if to != h {
-				w.send(now, w.pool.Clone(p), to)
+				w.send(now, w.pool.ClonePacket(p), to)
 			}
 		}
 		w.pool.Free(p)
@@ -287,7 +287,7 @@ func (h *host) launch(now units.Time, p *packet.Packet) {
 		return
 	}
 	if w.copies > 0 && w.rand.Float64() < w.copies {
-		w.send(now+units.Time(w.rand.Int64N(int64(20*us))), w.pool.Clone(p), w.hosts[p.Dest])
+		w.send(now+units.Time(w.rand.Int64N(int64(20*us))), w.pool.ClonePacket(p), w.hosts[p.Dest])
 	}
 	w.send(now, p, w.hosts[p.Dest])
 }
@@ -301,22 +301,22 @@ func (w *network) send(now units.Time, p *packet.Packet, to *host) {
 		p.TOS |= wire.CE // like a switch that does not check
 	}
 	w.count++
-	heap.Push(&w.flying, flight{at, w.count, p, to})
-	w.timer.Arm(w.flying[0].at)
+	heap.Push(&w.inFlight, flight{at, w.count, p, to})
+	w.timer.Arm(w.inFlight[0].at)
 }
 
 // receive takes a packet as a station does.
 func (h *host) receive(now units.Time, p *packet.Packet) {
-	if h.service != nil && h.service.Wants(p) {
-		h.service.Receive(now, p)
+	if h.service != nil && h.service.WantsPacket(p) {
+		h.service.ReceivePacket(now, p)
 		return
 	}
 	h.deliver(now, p, false)
 }
 
 func (h *host) deliver(now units.Time, p *packet.Packet, tunnel bool) {
-	if h.service != nil && p.Flow == packet.Protocol && p.Message.Protocol == h.service.Takes() {
-		h.service.Take(now, p)
+	if h.service != nil && p.Flow == packet.Protocol && p.Message.Protocol == h.service.TakenProtocol() {
+		h.service.TakePacket(now, p)
 		return
 	}
 	a := arrival{at: now, tos: p.TOS, tunnel: tunnel, number: p.Seq}
@@ -344,7 +344,9 @@ func (h *host) Drop(_ units.Time, p *packet.Packet, why packet.Fate) {
 	h.pool.Free(p)
 }
 
-func (h *host) Deliver(now units.Time, p *packet.Packet) { h.t.Fatal("a tunnel delivers as others do") }
+func (h *host) DeliverPacket(now units.Time, p *packet.Packet) {
+	h.t.Fatal("a tunnel delivers as others do")
+}
 
 func (h *host) Consume(_ units.Time, p *packet.Packet) { h.pool.Free(p) }
 func (h *host) Waits(units.Time, *packet.Packet)       {}
@@ -371,7 +373,7 @@ func (h *host) Address(p *packet.Packet) bool {
 		p.Message.From = h.v6
 	}
 	p.Dest = packet.Endpoint(to.number)
-	p.Seal()
+	p.SetFields()
 	return true
 }
 
@@ -389,7 +391,7 @@ func (h *host) Peer(a netip.Addr) (p edge.Peer, ok bool) {
 
 func (h *host) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 	h.unwrapped++
-	if fate.Dropped() {
+	if fate.IsDrop() {
 		h.drops[fate]++
 		h.pool.Free(p)
 		return
@@ -452,7 +454,7 @@ func (h *host) real(to *host, number uint32, size int, port uint16, ipv6 bool) *
 // offer makes a program of the host send a packet.
 func (h *host) offer(p *packet.Packet) {
 	h.entered++
-	h.service.Send(h.engine.Now(), p)
+	h.service.SendPacket(h.engine.Now(), p)
 }
 
 // stream makes a host send numbered packets of 1400 bytes to another one, at fixed intervals.
@@ -487,7 +489,7 @@ func headerOf(p *packet.Packet) *header {
 
 // with changes the default settings.
 func with(f func(c *Config)) *Config {
-	c := defaults("")
+	c := presetDefaults("")
 	if f != nil {
 		f(c)
 	}

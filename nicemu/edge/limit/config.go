@@ -55,26 +55,26 @@ func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	switch {
 	case c.Control.Settings != nil && c.Rate != 0:
-		check.Fail(errors.New("a flow has one rate: write cc or rate, not both"))
+		check.AddError(errors.New("a flow has one rate: write cc or rate, not both"))
 	case c.Control.Settings == nil && c.Rate == 0:
-		check.Fail(errors.New("the flows have no rate: write cc with a rate control, or rate, such as rate: 100Mbps"))
+		check.AddError(errors.New("the flows have no rate: write cc with a rate control, or rate, such as rate: 100Mbps"))
 	case c.Control.Settings == nil:
-		check.Rate("rate", c.Rate, line, "100Mbps")
+		check.CheckRate("rate", c.Rate, line, "100Mbps")
 	default:
-		if why := unfit(cc.TraitsOf(c.Control)); why != "" {
-			check.Unfit("cc", c.Control.Name+" needs "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that receives messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
+		if why := unmetNeed(cc.TraitsOf(c.Control)); why != "" {
+			check.AddUnfit("cc", c.Control.Name+" needs "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that receives messages of switches (%s), or write rate: 100Mbps", strings.Join(messageControls(), ", ")))
 		}
 	}
-	check.Number("flows", c.Flows, 1, maxFlows)
-	check.Time("age", c.Age, units.Picosecond)
+	check.CheckNumber("flows", c.Flows, 1, maxFlows)
+	check.CheckTime("age", c.Age, units.Picosecond)
 	if c.Queue != 0 && c.Queue < minQueue {
-		check.Bad("queue", c.Queue, "%v or more, so that each packet fits into it", minQueue)
+		check.AddRange("queue", c.Queue, "%v or more, so that each packet fits into it", minQueue)
 	}
 	return check.Err()
 }
 
-// unfit returns what a rate control needs that ordinary flows do not have; "" if nothing.
-func unfit(t cc.Traits) string {
+// unmetNeed returns what a rate control needs that ordinary flows do not have; "" if nothing.
+func unmetNeed(t cc.Traits) string {
 	switch {
 	case t.NeedsAcks:
 		return "acknowledgements, which ordinary flows exchange between the programs"
@@ -88,8 +88,8 @@ func unfit(t cc.Traits) string {
 	return ""
 }
 
-// hearing returns the names of the rate controls that hear messages.
-func hearing() (names []string) {
+// messageControls returns the names of the rate controls that hear messages.
+func messageControls() (names []string) {
 	for _, name := range cc.Methods.Names() {
 		if m, _ := cc.Methods.Find(name); m.Feedback != nil {
 			names = append(names, name)
@@ -98,8 +98,10 @@ func hearing() (names []string) {
 	return names
 }
 
-// Hears implements edge.MessageReceiver.
-func (c *Config) Hears() *packet.MessageProtocol { return cc.Methods.Kind(c.Control.Name).Feedback }
+// MessageProtocol implements edge.MessageReceiver.
+func (c *Config) MessageProtocol() *packet.MessageProtocol {
+	return cc.Methods.Kind(c.Control.Name).Feedback
+}
 
 // New implements edge.Settings.
 func (c *Config) New(env edge.Env) edge.Service { return newLimiter(c, env) }

@@ -40,9 +40,9 @@ type limiter struct {
 
 	forgotten, tableFull, heard, ignored, dropped uint64
 
-	made  uint64 // flows
-	gone  func(now units.Time, x *edge.Flow)
-	shown edge.Flow // the flow being shown
+	made      uint64 // flows
+	onFlowEnd func(now units.Time, x *edge.Flow)
+	shown     edge.Flow // the flow being shown
 }
 
 // lane holds the flows that may send in one class of the port.
@@ -77,14 +77,14 @@ func newLimiter(c *Config, env edge.Env) *limiter {
 	return l
 }
 
-// Send implements edge.Service.
-func (l *limiter) Send(now units.Time, p *packet.Packet) {
-	if passes(p) {
+// SendPacket implements edge.Service.
+func (l *limiter) SendPacket(now units.Time, p *packet.Packet) {
+	if mustPass(p) {
 		l.env.Pass(now, p)
 		return
 	}
 	f := l.flowOf(now, p)
-	if !l.fits(f, p) {
+	if !l.fitsQueue(f, p) {
 		f.lost++
 		l.dropped++
 		l.env.Drop(now, p, packet.QueueFull)
@@ -103,18 +103,18 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	}
 	l.idle.Remove(&f.inIdle)
 	l.waiting++
-	l.tick(now, f)
-	f.control.Active(now, true)
+	l.runControlTimer(now, f)
+	f.control.SetActive(now, true)
 	if s, ok := f.control.(cc.Sized); ok {
-		s.Queued(now, f.bytes)
+		s.OnDataQueued(now, f.bytes)
 	}
 	l.rescheduleFlow(now, f)
-	l.arm()
+	l.armTimer()
 }
 
-// passes reports whether a packet must not wait: neighbour discovery and group traffic, and
+// mustPass reports whether a packet must not wait: neighbour discovery and group traffic, and
 // messages between the protocols of systems.
-func passes(p *packet.Packet) bool {
+func mustPass(p *packet.Packet) bool {
 	if p.Version == 0 || p.IsMessage() || p.ToGroup() {
 		return true
 	}
@@ -128,9 +128,9 @@ func passes(p *packet.Packet) bool {
 	return len(b) > at && b[at] >= first && b[at] <= last
 }
 
-// fits reports whether a packet may wait. A flow may hold no more than the free part of the host's
+// fitsQueue reports whether a packet may wait. A flow may hold no more than the free part of the host's
 // queue, so that a slow one leaves room for others; and no more than Queue.
-func (l *limiter) fits(f *flow, p *packet.Packet) bool {
+func (l *limiter) fitsQueue(f *flow, p *packet.Packet) bool {
 	if limit := l.env.Limit[p.Prio]; limit > 0 && f.bytes+p.Size > limit-l.held[p.Prio] {
 		return false
 	}
@@ -153,11 +153,11 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 	f.credit -= size
 	f.txPackets++
 	f.txBytes += uint64(p.Size)
-	l.tick(now, f)
-	f.pace.Sent(now, f.control.Rate(), size, l.traits.Burst)
-	f.control.Sent(now, size)
+	l.runControlTimer(now, f)
+	f.pace.RecordSent(now, f.control.Rate(), size, l.traits.Burst)
+	f.control.OnPacketSent(now, size)
 	if f.count == 0 {
-		f.control.Active(now, false)
+		f.control.SetActive(now, false)
 		f.since = now
 		l.waiting--
 		if f != l.shared {
@@ -166,7 +166,7 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 	}
 	l.rescheduleFlow(now, f)
 	l.env.Leaves(now, p)
-	l.arm()
+	l.armTimer()
 	return p
 }
 
@@ -183,35 +183,35 @@ func (l *limiter) nextFlow(n *lane) *flow {
 	}
 }
 
-// tick runs a rate control's timer if it is due, as is necessary before any other input.
-func (l *limiter) tick(now units.Time, f *flow) {
-	if f.control.Timer() <= now {
-		f.control.Tick(now)
+// runControlTimer runs a rate control's timer if it is due, as is necessary before any other input.
+func (l *limiter) runControlTimer(now units.Time, f *flow) {
+	if f.control.NextTimer() <= now {
+		f.control.OnTimer(now)
 	}
 }
 
 // rescheduleFlow computes when the next packet of a flow may leave. Every input to a flow ends here.
 func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
-	l.speak(now, f)
+	l.sendMessages(now, f)
 	before, ready, due := f.prio, false, units.Never
 	if f.count > 0 {
 		f.prio = f.queue.First().Prio
 		at := f.pace.Next(f.control.Rate(), l.traits.Burst)
-		due = f.control.Timer()
+		due = f.control.NextTimer()
 		if ready = at <= now; ready {
-			f.pace.RecordTurn(now, at, f.inTurn.In())
+			f.pace.RecordTurn(now, at, f.inTurn.IsLinked())
 		} else {
 			due = min(due, at)
 		}
 	}
 	if l.traits.WakeIdle {
-		due = min(due, f.control.Timer())
+		due = min(due, f.control.NextTimer())
 	}
-	l.agenda.At(&f.Task, due)
+	l.agenda.WakeAt(&f.Task, due)
 	if !ready || f.prio != before {
 		l.lanes[before].ready.Remove(&f.inTurn)
 	}
-	if ready && !f.inTurn.In() {
+	if ready && !f.inTurn.IsLinked() {
 		l.lanes[f.prio].ready.Push(&f.inTurn, f)
 		f.credit = l.quantum
 	}
@@ -229,22 +229,22 @@ func (l *limiter) announceNext(now units.Time, prio uint8) {
 	}
 	if size != n.fed {
 		n.fed = size
-		l.env.Feed(now, prio, size)
+		l.env.AnnouncePacket(now, prio, size)
 	}
 }
 
 // Fire implements edge.Service.
 func (l *limiter) Fire(now units.Time) {
 	l.armed = units.Never
-	for k := l.agenda.Due(now); k != nil; k = l.agenda.Due(now) {
-		l.tick(now, k.Owner)
+	for k := l.agenda.TakeDue(now); k != nil; k = l.agenda.TakeDue(now) {
+		l.runControlTimer(now, k.Owner)
 		l.rescheduleFlow(now, k.Owner)
 	}
-	l.arm()
+	l.armTimer()
 }
 
-// arm sets the timer. Every call from outside ends with it.
-func (l *limiter) arm() {
+// armTimer sets the timer. Every call from outside ends with it.
+func (l *limiter) armTimer() {
 	next := l.agenda.Next()
 	if next == l.armed {
 		return
@@ -256,8 +256,8 @@ func (l *limiter) arm() {
 	}
 }
 
-// Line implements edge.Service.
-func (l *limiter) Line(now units.Time, r units.Rate) {
+// SetLineRate implements edge.Service.
+func (l *limiter) SetLineRate(now units.Time, r units.Rate) {
 	if r == l.line {
 		return
 	}
@@ -265,18 +265,18 @@ func (l *limiter) Line(now units.Time, r units.Rate) {
 		return // rate controls keep the rate they know
 	}
 	for f := range l.order.All() {
-		l.tick(now, f)
-		f.control.Line(now, r)
+		l.runControlTimer(now, f)
+		f.control.SetLineRate(now, r)
 		l.rescheduleFlow(now, f)
 	}
-	l.arm()
+	l.armTimer()
 }
 
-// Held implements edge.Service.
-func (l *limiter) Held() (packets int, bytes units.Bytes) { return l.packets, l.bytes }
+// HeldPackets implements edge.Service.
+func (l *limiter) HeldPackets() (packets int, bytes units.Bytes) { return l.packets, l.bytes }
 
-// Gauges implements edge.Service.
-func (l *limiter) Gauges(now units.Time, values []float64) []float64 {
-	return append(values, float64(len(l.flows)-l.aged(now)), float64(l.waiting), gauge.Size(l.bytes),
+// AppendGauges implements edge.Service.
+func (l *limiter) AppendGauges(now units.Time, values []float64) []float64 {
+	return append(values, float64(len(l.flows)-l.countOld(now)), float64(l.waiting), gauge.SizeValue(l.bytes),
 		float64(l.forgotten), float64(l.tableFull), float64(l.heard), float64(l.ignored), float64(l.dropped))
 }

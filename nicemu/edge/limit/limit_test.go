@@ -80,15 +80,15 @@ func model(t *rapid.T) {
 	for range rapid.IntRange(1, 300).Draw(t, "steps") {
 		now += units.Time(rapid.IntRange(0, 40).Draw(t, "gap")) * units.Microsecond
 		w.engine.Run(now, math.MaxInt)
-		w.engine.Advance(now)
+		w.engine.AdvanceTo(now)
 		switch rapid.IntRange(0, 9).Draw(t, "what") {
 		case 0:
 			w.blocked ^= 1 << rapid.IntRange(0, 2).Draw(t, "class")
 			w.start(now)
 		case 1:
-			w.l.Line(now, units.Rate(rapid.IntRange(0, 2).Draw(t, "line"))*line/2)
+			w.l.SetLineRate(now, units.Rate(rapid.IntRange(0, 2).Draw(t, "line"))*line/2)
 		case 2:
-			values := w.l.Gauges(now, nil)
+			values := w.l.AppendGauges(now, nil)
 			list := w.shown(now)
 			if n := w.l.FlowCount(now); len(list) != n || float64(n) < values[0] || float64(n) > values[0]+1 {
 				t.Fatalf("%d flows are shown of %d, and %v known", len(list), n, values[0])
@@ -99,7 +99,7 @@ func model(t *rapid.T) {
 				seq[k]++
 				sent++
 				size := units.Bytes(rapid.IntRange(60, 1514).Draw(t, "size"))
-				w.l.Send(now, w.modelled(int32(k), seq[k], size, uint8(rapid.IntRange(0, 2).Draw(t, "prio"))))
+				w.l.SendPacket(now, w.modelled(int32(k), seq[k], size, uint8(rapid.IntRange(0, 2).Draw(t, "prio"))))
 			}
 		}
 		w.sound(now)
@@ -110,7 +110,7 @@ func model(t *rapid.T) {
 		t.Fatal("there is no end")
 	}
 	w.sound(units.Never - 1)
-	if n, _ := w.l.Held(); n != 0 || left+w.dropped != sent || w.pool.Live() != 0 {
+	if n, _ := w.l.HeldPackets(); n != 0 || left+w.dropped != sent || w.pool.LivePackets() != 0 {
 		t.Fatalf("of %d packets %d left, %d are dropped, %d held", sent, left, w.dropped, n)
 	}
 }
@@ -137,10 +137,10 @@ func TestASlowFlowLeavesRoom(t *testing.T) {
 	for i := range uint32(1000) {
 		now := units.Time(i) * 20 * units.Microsecond
 		w.engine.Run(now, math.MaxInt)
-		w.engine.Advance(now)
-		w.l.Send(now, w.modelled(1, i+1, 1000, 0))
+		w.engine.AdvanceTo(now)
+		w.l.SendPacket(now, w.modelled(1, i+1, 1000, 0))
 		sent[i+1] = now
-		w.l.Send(now, w.modelled(2, i+1, 1000, 0))
+		w.l.SendPacket(now, w.modelled(2, i+1, 1000, 0))
 		w.sound(now)
 	}
 	list := w.shown(w.engine.Now())
@@ -166,8 +166,8 @@ func TestFlowsAreForgotten(t *testing.T) {
 	w.left = func(_ units.Time, p *packet.Packet) { order = append(order, fmt.Sprint(p.Flow, ".", p.Seq)) }
 	send := func(at units.Time, flow int32, seq uint32) {
 		w.engine.Run(at, math.MaxInt)
-		w.engine.Advance(at)
-		w.l.Send(at, w.modelled(flow, seq, 1000, 0))
+		w.engine.AdvanceTo(at)
+		w.l.SendPacket(at, w.modelled(flow, seq, 1000, 0))
 		w.sound(at)
 	}
 	send(0, 1, 1)
@@ -243,14 +243,14 @@ func TestWhatPasses(t *testing.T) {
 		{"TCP", frame(wire.EtherTypeIPv6, wire.ProtoTCP, 0), false},
 	} {
 		before := w.passed
-		w.l.Send(0, c.p)
+		w.l.SendPacket(0, c.p)
 		if (w.passed > before) != c.pass {
 			t.Errorf("%s passes: %v", c.what, !c.pass)
 		}
 	}
 	p := frame(wire.EtherTypeIPv4, wire.ProtoUDP, 0)
 	p.Dest = packet.Flood
-	if w.l.Send(0, p); w.passed != 4 {
+	if w.l.SendPacket(0, p); w.passed != 4 {
 		t.Error("multicast waits")
 	}
 }
@@ -278,7 +278,7 @@ func busy(t rapid.TB, flows int, rate units.Rate) (w *world, turn func()) {
 		*p = frames[sent%flows]
 		p.Frame = f
 		copy(f, frames[sent%flows].Frame[:64])
-		w.l.Send(w.engine.Now(), p)
+		w.l.SendPacket(w.engine.Now(), p)
 		sent++
 	}
 	for range 2 * flows {
@@ -324,7 +324,7 @@ func TestFlowsTakeTurnsInBytes(t *testing.T) {
 	sizes := [4]units.Bytes{100, 300, 1000, 1514}
 	send := func(now units.Time, k int32) {
 		seq[k]++
-		w.l.Send(now, w.modelled(k, seq[k], sizes[k], 0))
+		w.l.SendPacket(now, w.modelled(k, seq[k], sizes[k], 0))
 	}
 	w.left = func(_ units.Time, p *packet.Packet) { sent[p.Flow] += packet.OnWire(p.Size) }
 	for k := range int32(4) {
@@ -334,7 +334,7 @@ func TestFlowsTakeTurnsInBytes(t *testing.T) {
 	}
 	for now := units.Time(0); now < 5*units.Millisecond; now += units.Microsecond {
 		w.engine.Run(now, math.MaxInt)
-		w.engine.Advance(now)
+		w.engine.AdvanceTo(now)
 		for k := range int32(4) {
 			for w.l.flows[packet.FlowKey{Flow: k, Proto: wire.ProtoUDP, SrcPort: uint16(k)}].count < 100 {
 				send(now, k)

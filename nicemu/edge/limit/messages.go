@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Wants implements edge.Service: messages for a rate control, and messages that ask for an answer.
+// WantsPacket implements edge.Service: messages for a rate control, and messages that ask for an answer.
 // A message about a queue pair that is no flow here is for the NIC.
-func (l *limiter) Wants(p *packet.Packet) bool {
+func (l *limiter) WantsPacket(p *packet.Packet) bool {
 	if p.Flow != packet.Protocol || p.Message.Protocol != cc.Methods.Kind(l.Control.Name).Feedback || p.Trimmed || p.Returned {
 		return false
 	}
@@ -16,27 +16,27 @@ func (l *limiter) Wants(p *packet.Packet) bool {
 	if !ok {
 		return false
 	}
-	k := m.About()
+	k := m.FlowKey()
 	return k.QP == 0 || l.flows[k] != nil
 }
 
-// Receive implements edge.Service.
-func (l *limiter) Receive(now units.Time, p *packet.Packet) {
+// ReceivePacket implements edge.Service.
+func (l *limiter) ReceivePacket(now units.Time, p *packet.Packet) {
 	m := p.Message.Body.(cc.Feedback)
 	probe, _ := m.(cc.Probe)
-	switch f := l.flows[m.About()]; {
-	case probe != nil && probe.Outward():
-		if probe.Turn() {
+	switch f := l.flows[m.FlowKey()]; {
+	case probe != nil && probe.IsOutward():
+		if probe.TurnAround() {
 			l.returnMessage(now, p)
 		}
 	case f == nil:
 		l.ignored++
 	default:
 		l.heard++
-		l.tick(now, f)
-		f.control.Message(now, m)
+		l.runControlTimer(now, f)
+		f.control.OnMessage(now, m)
 		l.rescheduleFlow(now, f)
-		l.arm()
+		l.armTimer()
 	}
 	l.env.Consume(now, p)
 }
@@ -50,11 +50,11 @@ func (l *limiter) returnMessage(now units.Time, p *packet.Packet) {
 	l.sendMessage(now, a, 0)
 }
 
-// speak sends the pending messages of a flow's rate control. Flows that share a queue have no peer
+// sendMessages sends the pending messages of a flow's rate control. Flows that share a queue have no peer
 // to send to.
-func (l *limiter) speak(now units.Time, f *flow) {
+func (l *limiter) sendMessages(now units.Time, f *flow) {
 	s, ok := f.control.(cc.MessageSender)
-	for ok && s.Speaks() {
+	for ok && s.SendsMessages() {
 		p := l.env.Pool.NewMessage(cc.Methods.Kind(l.Control.Name).Feedback)
 		s.NextMessage(f.key, p.Message.Body)
 		if p.Message.To = f.key.To; f.key.Flow >= 0 {

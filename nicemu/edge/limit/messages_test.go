@@ -20,17 +20,17 @@ type note struct {
 	last     bool
 }
 
-func (n *note) Len() int              { return 4 }
-func (n *note) Put(b []byte)          { clear(b) }
-func (n *note) Set(from packet.Body)  { *n = *from.(*note) }
-func (n *note) Reset()                { *n = note{} }
-func (n *note) About() packet.FlowKey { return n.about }
-func (n *note) Outward() bool         { return !n.returned }
-func (n *note) Turn() bool {
+func (n *note) Len() int                { return 4 }
+func (n *note) EncodeTo(b []byte)       { clear(b) }
+func (n *note) Set(from packet.Body)    { *n = *from.(*note) }
+func (n *note) Reset()                  { *n = note{} }
+func (n *note) FlowKey() packet.FlowKey { return n.about }
+func (n *note) IsOutward() bool         { return !n.returned }
+func (n *note) TurnAround() bool {
 	n.returned = !n.last
 	return n.returned
 }
-func (n *note) Replace(cc.Probe) bool { return true }
+func (n *note) ReplacesOlder(cc.Probe) bool { return true }
 
 var notes = packet.NewMessageProtocol(packet.MessageProtocol{Name: "notes", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, New: func() packet.Body { return &note{} }})
 
@@ -45,15 +45,15 @@ type talker struct {
 	heard  int
 }
 
-func (k *talker) Active(now units.Time, active bool) {
+func (k *talker) SetActive(now units.Time, active bool) {
 	if active && k.left == 0 {
 		k.due, k.left, k.next = 1, 2, now+10*units.Microsecond
 	}
 }
 
-func (k *talker) Timer() units.Time { return k.next }
+func (k *talker) NextTimer() units.Time { return k.next }
 
-func (k *talker) Tick(now units.Time) {
+func (k *talker) OnTimer(now units.Time) {
 	if k.next > now {
 		return
 	}
@@ -65,9 +65,9 @@ func (k *talker) Tick(now units.Time) {
 	}
 }
 
-func (k *talker) Queued(_ units.Time, n units.Bytes)  { k.queued = n }
-func (k *talker) Message(_ units.Time, _ cc.Feedback) { k.heard++ }
-func (k *talker) Speaks() bool                        { return k.due > 0 }
+func (k *talker) OnDataQueued(_ units.Time, n units.Bytes) { k.queued = n }
+func (k *talker) OnMessage(_ units.Time, _ cc.Feedback)    { k.heard++ }
+func (k *talker) SendsMessages() bool                      { return k.due > 0 }
 func (k *talker) NextMessage(key packet.FlowKey, b packet.Body) {
 	k.due--
 	b.(*note).about = key
@@ -105,10 +105,10 @@ func TestControlsSpeak(t *testing.T) {
 		w.left = func(now units.Time, p *packet.Packet) { said = append(said, fmt.Sprint(now, " packet ", p.Seq)) }
 		p := w.modelled(3, 1, 1000, 0)
 		p.Hash = 77
-		w.l.Send(0, p)
+		w.l.SendPacket(0, p)
 		for now := units.Time(0); now <= 100*units.Microsecond; now += units.Microsecond {
 			w.engine.Run(now, 1000)
-			w.engine.Advance(now)
+			w.engine.AdvanceTo(now)
 		}
 		note := " to 10.0.0.2 from port 9 TOS 160 hash 77 about 3"
 		want := []string{"0s" + note, "0s packet 1", "10us" + note, "20us" + note}
@@ -121,7 +121,7 @@ func TestControlsSpeak(t *testing.T) {
 		if k := (*made)[0]; k.queued != 1000 {
 			t.Errorf("the control was told of %d bytes", k.queued)
 		}
-		if live := w.pool.Live(); live != 0 {
+		if live := w.pool.LivePackets(); live != 0 {
 			t.Errorf("%d packets live", live)
 		}
 	}
@@ -144,16 +144,16 @@ func TestProbesAreAnswered(t *testing.T) {
 		p := w.pool.NewMessage(notes)
 		p.Message.From, p.TOS = netip.MustParseAddr("10.0.0.7"), 8
 		*p.Message.Body.(*note) = n
-		if !w.l.Wants(p) {
+		if !w.l.WantsPacket(p) {
 			t.Fatalf("%+v is not wanted", n)
 		}
-		w.l.Receive(units.Microsecond, p)
+		w.l.ReceivePacket(units.Microsecond, p)
 	}
 	other := packet.FlowKey{Flow: 9, Proto: wire.ProtoUDP}
 	come(note{about: other})
 	come(note{about: other, last: true})
 	come(note{about: other, returned: true}) // about no flow here
-	w.l.Send(units.Microsecond, w.modelled(3, 1, 1000, 0))
+	w.l.SendPacket(units.Microsecond, w.modelled(3, 1, 1000, 0))
 	mine := packet.FlowKey{Flow: 3, Proto: wire.ProtoUDP, SrcPort: 3}
 	come(note{about: mine, returned: true})
 	if k := (*made)[0]; answers != 1 || w.consumed != 4 || k.heard != 1 || w.l.heard != 1 || w.l.ignored != 1 {

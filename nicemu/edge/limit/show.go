@@ -12,16 +12,16 @@ func (l *limiter) FlowGauges() []gauge.Gauge { return cc.Methods.Kind(l.Control.
 
 // FlowCount implements edge.Service. Flows that share a queue count as one.
 func (l *limiter) FlowCount(now units.Time) int {
-	n := len(l.flows) - l.aged(now)
+	n := len(l.flows) - l.countOld(now)
 	if l.shared != nil {
 		n++
 	}
 	return n
 }
 
-// aged returns how many flows are old.
-func (l *limiter) aged(now units.Time) (n int) {
-	for f := l.idle.First(); f != nil && l.old(now, f); f = l.idle.Next(&f.inIdle) {
+// countOld returns how many flows are old.
+func (l *limiter) countOld(now units.Time) (n int) {
+	for f := l.idle.First(); f != nil && l.isOld(now, f); f = l.idle.Next(&f.inIdle) {
 		n++
 	}
 	return n
@@ -30,21 +30,21 @@ func (l *limiter) aged(now units.Time) (n int) {
 // EachFlow implements edge.Service.
 func (l *limiter) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	for f := range l.order.All() {
-		if !each(l.show(now, f)) {
+		if !each(l.flowState(now, f)) {
 			return
 		}
 	}
 }
 
 // OnFlowEnd implements edge.Service.
-func (l *limiter) OnFlowEnd(gone func(now units.Time, x *edge.Flow)) { l.gone = gone }
+func (l *limiter) OnFlowEnd(onEnd func(now units.Time, x *edge.Flow)) { l.onFlowEnd = onEnd }
 
-// show returns the state of a flow, valid until the next call.
-func (l *limiter) show(now units.Time, f *flow) *edge.Flow {
-	l.tick(now, f)
+// flowState returns the state of a flow, valid until the next call.
+func (l *limiter) flowState(now units.Time, f *flow) *edge.Flow {
+	l.runControlTimer(now, f)
 	l.shown = edge.Flow{
-		Number: f.number, Aged: l.old(now, f), Key: f.key, Priority: f.prio, Packets: f.count, Bytes: f.bytes, Rate: f.control.Rate(),
-		TxPackets: f.txPackets, TxBytes: f.txBytes, Dropped: f.lost, Gauges: f.control.Gauges(now, l.shown.Gauges[:0]),
+		Number: f.number, Aged: l.isOld(now, f), Key: f.key, Priority: f.prio, Packets: f.count, Bytes: f.bytes, Rate: f.control.Rate(),
+		TxPackets: f.txPackets, TxBytes: f.txBytes, Dropped: f.lost, Gauges: f.control.AppendGauges(now, l.shown.Gauges[:0]),
 	}
 	return &l.shown
 }

@@ -11,7 +11,7 @@ import (
 // flowOf returns the flow of a packet, a new one if need be.
 func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	key := p.FlowKey(roce.Port)
-	if f := l.flows[key]; f != nil && !l.old(now, f) {
+	if f := l.flows[key]; f != nil && !l.isOld(now, f) {
 		return f
 	}
 	l.removeOldFlows(now)
@@ -30,17 +30,17 @@ func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	return l.shared
 }
 
-// old reports whether a flow has had no packet for so long that it can be removed.
-func (l *limiter) old(now units.Time, f *flow) bool {
+// isOld reports whether a flow has had no packet for so long that it can be removed.
+func (l *limiter) isOld(now units.Time, f *flow) bool {
 	return f.count == 0 && f != l.shared && now-f.since >= l.Age
 }
 
 // removeOldFlows removes old flows, and the oldest without packets if there is no room for another. It runs
 // when a new flow comes, so that idle flows need no timer.
 func (l *limiter) removeOldFlows(now units.Time) {
-	for f := l.idle.First(); f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.First() {
-		if l.gone != nil {
-			l.gone(now, l.show(now, f))
+	for f := l.idle.First(); f != nil && (l.isOld(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.First() {
+		if l.onFlowEnd != nil {
+			l.onFlowEnd(now, l.flowState(now, f))
 		}
 		l.idle.Remove(&f.inIdle)
 		l.order.Remove(&f.inOrder)
@@ -54,7 +54,7 @@ func (l *limiter) removeOldFlows(now units.Time) {
 func (l *limiter) newFlow(key packet.FlowKey) *flow {
 	l.made++
 	f := &flow{key: key, number: l.made, control: l.newControl(key)}
-	l.agenda.Enrol(&f.Task, f)
+	l.agenda.EnrolTask(&f.Task, f)
 	l.order.Push(&f.inOrder, f)
 	return f
 }

@@ -33,16 +33,16 @@ func (s *steps) input(now units.Time) {
 	s.now = now
 }
 
-func (s *steps) Rate() units.Rate  { return s.rates[int(s.next/s.every)%len(s.rates)] }
-func (s *steps) Timer() units.Time { return s.next }
+func (s *steps) Rate() units.Rate      { return s.rates[int(s.next/s.every)%len(s.rates)] }
+func (s *steps) NextTimer() units.Time { return s.next }
 
-func (s *steps) Tick(now units.Time) {
+func (s *steps) OnTimer(now units.Time) {
 	for s.next <= now {
 		s.next += s.every
 	}
 }
 
-func (s *steps) Sent(now units.Time, n units.Bytes) {
+func (s *steps) OnPacketSent(now units.Time, n units.Bytes) {
 	s.input(now)
 	if !s.active || n < wire.EthernetMin+wire.EthernetOverhead {
 		s.t.Fatalf("%d bytes sent by a flow that is active: %v", n, s.active)
@@ -50,7 +50,7 @@ func (s *steps) Sent(now units.Time, n units.Bytes) {
 	s.sent++
 }
 
-func (s *steps) Active(now units.Time, active bool) {
+func (s *steps) SetActive(now units.Time, active bool) {
 	s.input(now)
 	if active == s.active {
 		s.t.Fatalf("told twice that active is %v", active)
@@ -58,7 +58,7 @@ func (s *steps) Active(now units.Time, active bool) {
 	s.active = active
 }
 
-func (s *steps) Line(now units.Time, r units.Rate) {
+func (s *steps) SetLineRate(now units.Time, r units.Rate) {
 	s.input(now)
 	s.line = r
 }
@@ -117,7 +117,7 @@ func (w *world) Fire(now units.Time) { w.l.Fire(now) }
 func (w *world) Arm(at units.Time)   { w.timer.Arm(at) }
 func (w *world) Disarm()             { w.timer.Disarm() }
 
-func (w *world) Feed(now units.Time, prio uint8, size units.Bytes) {
+func (w *world) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) {
 	w.fed[prio] = size
 	if !w.asking {
 		w.start(now)
@@ -163,7 +163,7 @@ func (w *world) Drop(_ units.Time, p *packet.Packet, why packet.Fate) {
 	w.pool.Free(p)
 }
 
-func (w *world) Deliver(units.Time, *packet.Packet) { w.t.Fatal("a packet is delivered") }
+func (w *world) DeliverPacket(units.Time, *packet.Packet) { w.t.Fatal("a packet is delivered") }
 
 func (w *world) Peer(netip.Addr) (p edge.Peer, ok bool) { return p, false }
 func (w *world) Unwrap(units.Time, *packet.Packet, packet.Fate) {
@@ -184,7 +184,7 @@ func (w *world) Address(p *packet.Packet) bool {
 		return false
 	}
 	p.Message.From, _ = w.Ends(0)
-	p.Seal()
+	p.SetFields()
 	return true
 }
 func (w *world) Ends(int32) (from, to netip.Addr) {
@@ -248,16 +248,16 @@ func (w *world) sound(now units.Time) {
 				w.t.Fatal("a flow is in another lane than its first packet")
 			}
 		}
-		if f.inTurn.In() && n == 0 || may && !f.inTurn.In() {
-			w.t.Fatalf("a flow with %d packets that may leave: %v, takes turns: %v", n, may, f.inTurn.In())
+		if f.inTurn.IsLinked() && n == 0 || may && !f.inTurn.IsLinked() {
+			w.t.Fatalf("a flow with %d packets that may leave: %v, takes turns: %v", n, may, f.inTurn.IsLinked())
 		}
-		if n > 0 && !f.inTurn.In() && f.Want() > f.pace.Next(f.control.Rate(), l.traits.Burst) {
+		if n > 0 && !f.inTurn.IsLinked() && f.WantedTime() > f.pace.Next(f.control.Rate(), l.traits.Burst) {
 			w.t.Fatal("a flow is woken too late")
 		}
-		if idle := n == 0 && f != l.shared; f.inIdle.In() != idle {
-			w.t.Fatalf("a flow with %d packets is idle: %v", n, f.inIdle.In())
+		if idle := n == 0 && f != l.shared; f.inIdle.IsLinked() != idle {
+			w.t.Fatalf("a flow with %d packets is idle: %v", n, f.inIdle.IsLinked())
 		}
-		if n == 0 && f.Want() != units.Never {
+		if n == 0 && f.WantedTime() != units.Never {
 			w.t.Fatal("a flow that rests has something due")
 		}
 	}

@@ -30,7 +30,7 @@ func divided(s loop.Settings, by float64) loop.Settings {
 // right doubles both gains and so has the effect of twice as many flows.
 func fig5() *figure.Figure {
 	p := figure.Panel{Kind: figure.Heat, X: figure.Axis{Label: "gain α"}, Y: figure.Axis{Label: "gain β"}, Z: &figure.Axis{Label: "phase margin", Unit: "°"}}
-	s := loop.Analysis()
+	s := loop.AnalysisSettings()
 	for alpha := 0.01875; alpha < 3; alpha *= 2 {
 		p.X.Names = append(p.X.Names, short(alpha))
 	}
@@ -59,7 +59,7 @@ func fig6() *figure.Figure {
 	zero := figure.Series{Name: "phase margin", X: figure.Values{from / 10}, Y: figure.Values{0}, Style: figure.Style{Colour: 5, Dash: 5, Marker: 4}}
 	margin := figure.Series{Name: zero.Name, X: figure.Values{from / 10}, Y: figure.Values{-180}}
 	for i, n := range []int{2, 10} {
-		l := loop.Analysis().Loop(n)
+		l := loop.AnalysisSettings().Loop(n)
 		g := figure.Series{Name: fmt.Sprintf("N = %d", n), Style: figure.Style{Colour: i + 1, Dash: i + 1, Marker: i + 1}}
 		p := g
 		for k := range 201 {
@@ -81,7 +81,7 @@ func fig6() *figure.Figure {
 // halved returns the six pairs of Fig. 7, from 0.3:3.
 func halved() (all []loop.Settings) {
 	for by := 1.0; by <= 32; by *= 2 {
-		all = append(all, divided(loop.Analysis(), by))
+		all = append(all, divided(loop.AnalysisSettings(), by))
 	}
 	return all
 }
@@ -138,7 +138,7 @@ func (c *curves) add(name string, s loop.Settings, tuned bool) {
 	for n := c.from; n <= c.to; n = next(n) {
 		t := s
 		if tuned {
-			t = s.Tuned(n)
+			t = s.TunedFor(n)
 		}
 		l := t.Loop(n)
 		m.X, m.Y = append(m.X, float64(n)), append(m.Y, l.Margin())

@@ -130,7 +130,7 @@ func (o *options) setGains(alpha, beta bool) error {
 		if err := s.Validate(); err != nil {
 			return err
 		}
-		s.Alpha, s.Beta = loop.Gains(s.Interval, s.DeltaF, s.DeltaQ)
+		s.Alpha, s.Beta = loop.GainsFor(s.Interval, s.DeltaF, s.DeltaQ)
 		if err := s.Validate(); err != nil {
 			return fmt.Errorf("%v, %v and %v ask for gains of %s, which are out of range: take a longer -interval, a larger -delta-f or a smaller -delta-q", s.Interval, s.DeltaF, s.DeltaQ, pair(*s))
 		}

@@ -54,11 +54,11 @@ func (r *row) sound() bool {
 func (r *row) number(v float64) string {
 	switch r.unit {
 	case "":
-		return units.Digits(v, 4)
+		return units.FormatDigits(v, 4)
 	case degree:
 		return degrees(v)
 	}
-	return units.Digits(v, 4) + " " + r.unit
+	return units.FormatDigits(v, 4) + " " + r.unit
 }
 
 // compared returns the difference of angles, and otherwise the ratio.
@@ -66,7 +66,7 @@ func (r *row) compared() string {
 	if r.unit == degree {
 		return fmt.Sprintf("%+.1f°", r.ours-r.paper)
 	}
-	return "× " + units.Digits(r.ours/r.paper, 3)
+	return "× " + units.FormatDigits(r.ours/r.paper, 3)
 }
 
 func (r *row) verdict() string {
@@ -99,37 +99,37 @@ func table(rows []row) string {
 
 // extremes returns the least and the greatest value of a function for a range of numbers of
 // flows.
-func extremes(from, to int, of func(n int) float64) (least, greatest float64) {
-	least, greatest = math.Inf(1), math.Inf(-1)
+func extremes(from, to int, of func(n int) float64) (lowest, greatest float64) {
+	lowest, greatest = math.Inf(1), math.Inf(-1)
 	for n := from; n <= to; n++ {
 		v := of(n)
-		least, greatest = min(least, v), max(greatest, v)
+		lowest, greatest = min(lowest, v), max(greatest, v)
 	}
-	return least, greatest
+	return lowest, greatest
 }
 
 // paperRows returns what §5 says in its text, and what §6 says about stability, beside the
 // model.
 func paperRows() []row {
-	analysis, smallest := loop.Analysis(), loop.Analysis()
+	analysis, smallest := loop.AnalysisSettings(), loop.AnalysisSettings()
 	smallest.Alpha, smallest.Beta = 0.0093, 0.0937
 	margin := func(s loop.Settings) func(int) float64 {
 		return func(n int) float64 { return s.Loop(n).Margin() }
 	}
 	tunedMargin := func(s loop.Settings) func(int) float64 {
-		return func(n int) float64 { return s.Tuned(n).Loop(n).Margin() }
+		return func(n int) float64 { return s.TunedFor(n).Loop(n).Margin() }
 	}
 	atTwo := analysis.Loop(2).Margin()
 	// With this much of the loop gain, N = 10 has the margin that the paper prints.
 	part := analysis.FlowsAt(-50) / 10
-	least, _ := extremes(2, 128, margin(smallest))
+	minMargin, _ := extremes(2, 128, margin(smallest))
 	minTuned, greatestTuned := extremes(2, 64, tunedMargin(analysis))
-	slow, fast := extremes(2, 64, func(n int) float64 { return analysis.Tuned(n).Loop(n).Crossover() })
+	slow, fast := extremes(2, 64, func(n int) float64 { return analysis.TunedFor(n).Loop(n).Crossover() })
 	evaluated := func(s loop.Settings) float64 {
 		m := tunedMargin(s)
 		return min(m(2), m(10), m(100))
 	}
-	bandwidthDelay := float64((40 * units.Gbps).Per(loop.Interval)) / 1e3 // KB
+	bandwidthDelay := float64((40 * units.Gbps).BytesIn(loop.Interval)) / 1e3 // KB
 	return []row{
 		{what: "phase margin of 0.3:3, N = 2", source: "§5.2, Fig. 6", unit: degree, paper: 50, ours: atTwo, tolerance: 1},
 		{
@@ -138,7 +138,7 @@ func paperRows() []row {
 				100*part, degrees(divided(analysis, 1/part).Loop(2).Margin()), degrees(divided(analysis, 1/part).Loop(10).Margin())),
 		},
 		{
-			what: "least margin of 0.0093:0.0937, N = 2 to 128", source: "§5.2", unit: degree, relation: above, paper: 20, ours: least,
+			what: "least margin of 0.0093:0.0937, N = 2 to 128", source: "§5.2", unit: degree, relation: above, paper: 20, ours: minMargin,
 			note: fmt.Sprintf("the least is at N = 2, for with little gain the margin falls too; N = 128 has %s", degrees(smallest.Loop(128).Margin())),
 		},
 		{
@@ -150,7 +150,7 @@ func paperRows() []row {
 			note: fmt.Sprintf("the greatest is %s: within a level, fewer flows have more", degrees(greatestTuned)),
 		},
 		{
-			what: "the same, N = 128", source: "§5.3, likewise", unit: degree, paper: atTwo, ours: analysis.Tuned(128).Loop(128).Margin(), known: &[2]float64{24, 25},
+			what: "the same, N = 128", source: "§5.3, likewise", unit: degree, paper: atTwo, ours: analysis.TunedFor(128).Loop(128).Margin(), known: &[2]float64{24, 25},
 			note: "AUTO_TUNE has no level beyond 64 flows, so 128 have the margin of 4 with 0.3:3",
 		},
 		{
@@ -193,17 +193,17 @@ func pairTable() string {
 // bandwidth formats a crossover in both units that the paper may mean.
 func bandwidth(l loop.Loop) string {
 	w := l.Crossover()
-	return fmt.Sprintf("%s rad/s (%s Hz)", units.Digits(w, 4), units.Digits(w/(2*math.Pi), 4))
+	return fmt.Sprintf("%s rad/s (%s Hz)", units.FormatDigits(w, 4), units.FormatDigits(w/(2*math.Pi), 4))
 }
 
 // evaluate prints the results of the user's settings for some numbers of flows.
 func evaluate(s loop.Settings, flows []int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", short(s.Alpha), short(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.Digits(s.Kappa(), 4))
+	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", short(s.Alpha), short(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.FormatDigits(s.Kappa(), 4))
 	fmt.Fprintf(&b, "%s with fixed gains; %s with auto-tuning.\n\n", stable(s.MaxFlows()), strings.ToLower(stable(s.MaxTunedFlows())))
 	b.WriteString("| Flows | Margin | Bandwidth | Auto-tuned α:β | Margin | Bandwidth |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, n := range flows {
-		t := s.Tuned(n)
+		t := s.TunedFor(n)
 		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", n, degrees(s.Loop(n).Margin()), bandwidth(s.Loop(n)), pair(t), degrees(t.Loop(n).Margin()), bandwidth(t.Loop(n)))
 	}
 	return b.String()

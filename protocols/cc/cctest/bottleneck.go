@@ -39,7 +39,7 @@ type Bottleneck struct {
 // Flow is one sender, which always has something to send until it is stopped.
 type Flow struct {
 	Control cc.Control
-	Got     units.Bytes // payload received since Measure
+	Got     units.Bytes // payload received since RestartMeasurement
 
 	b           *Bottleneck
 	stopped     bool
@@ -73,8 +73,8 @@ func (b *Bottleneck) Flow() cc.Flow {
 // Start starts a flow now.
 func (b *Bottleneck) Start(c cc.Control) *Flow {
 	f := &Flow{Control: c, b: b, tick: units.Never, next: b.now}
-	c.Active(b.now, true)
-	b.at(b.now, f.send)
+	c.SetActive(b.now, true)
+	b.runAt(b.now, f.sendAllowed)
 	return f
 }
 
@@ -91,67 +91,67 @@ func (b *Bottleneck) Run(end units.Time) {
 	b.now = end
 }
 
-// send sends what rate and window allow now.
-func (f *Flow) send() {
+// sendAllowed sends what rate and window allow now.
+func (f *Flow) sendAllowed() {
 	b := f.b
 	if f.stopped || b.now < f.next {
 		return
 	}
-	f.ticked()
-	if w, flying := f.Control.Window(), f.sent-f.acked; w > 0 && flying > 0 && flying+b.MTU > w {
+	f.runTimer()
+	if w, inFlight := f.Control.Window(), f.sent-f.acked; w > 0 && inFlight > 0 && inFlight+b.MTU > w {
 		return // the next acknowledgement calls send again
 	}
 	p := &packet{flow: f, left: b.now, seq: f.sent + b.MTU}
 	f.sent = p.seq
-	f.Control.Sent(b.now, b.Packet)
+	f.Control.OnPacketSent(b.now, b.Packet)
 	gap := b.NIC.TimeOf(b.Packet)
-	b.at(b.now+gap+b.Delay/4, func() { b.arrive(p) })
+	b.runAt(b.now+gap+b.Delay/4, func() { b.enqueuePacket(p) })
 	if r := f.Control.Rate(); r > 0 {
 		gap = max(gap, r.TimeOf(b.Packet))
 	}
 	f.next = b.now + gap
-	b.at(f.next, f.send)
-	f.arm()
+	b.runAt(f.next, f.sendAllowed)
+	f.armTimer()
 }
 
-// ticked calls the control's Tick if it is due.
-func (f *Flow) ticked() {
-	if f.Control.Timer() <= f.b.now {
-		f.Control.Tick(f.b.now)
+// runTimer calls the control's Tick if it is due.
+func (f *Flow) runTimer() {
+	if f.Control.NextTimer() <= f.b.now {
+		f.Control.OnTimer(f.b.now)
 	}
 }
 
-// arm schedules the control's timer.
-func (f *Flow) arm() {
-	at := f.Control.Timer()
+// armTimer schedules the control's timer.
+func (f *Flow) armTimer() {
+	at := f.Control.NextTimer()
 	if at == units.Never || f.tick <= at {
 		return
 	}
 	f.tick = at
-	f.b.at(at, func() {
+	f.b.runAt(at, func() {
 		f.tick = units.Never
-		f.ticked()
-		f.send()
-		f.arm()
+		f.runTimer()
+		f.sendAllowed()
+		f.armTimer()
 	})
 }
 
-// arrive puts a packet into the port's queue.
-func (b *Bottleneck) arrive(p *packet) {
+// enqueuePacket puts a packet into the port's queue.
+func (b *Bottleneck) enqueuePacket(p *packet) {
 	p.marked = b.K > 0 && b.waiting > b.K
-	b.account()
+	b.accountQueue()
 	b.queue = append(b.queue, p)
 	b.waiting += b.Packet
 	b.longest = max(b.longest, b.waiting)
-	b.transmit()
+	b.transmitNext()
 }
 
-// transmit starts to send the next packet if the port is free.
-func (b *Bottleneck) transmit() {
+// transmitNext starts to send the next packet if the port is free.
+func (b *Bottleneck) transmitNext() {
 	if b.busy || len(b.queue) == 0 {
 		return
 	}
-	b.account()
+	b.accountQueue()
 	p := b.queue[0]
 	b.queue = b.queue[1:]
 	b.waiting -= b.Packet
@@ -160,36 +160,36 @@ func (b *Bottleneck) transmit() {
 	code, _ := telemetry.RateCode(b.Line)
 	p.hop[0] = telemetry.NewHop(code, b.now, b.sent, b.waiting)
 	done := b.now + b.Line.TimeOf(b.Packet)
-	b.at(done, func() {
+	b.runAt(done, func() {
 		b.busy = false
-		b.transmit()
+		b.transmitNext()
 	})
-	b.at(done+b.Delay/4, func() { p.flow.Got += b.MTU })
-	b.at(done+b.Delay-b.Delay/4, func() { p.flow.heard(p) })
+	b.runAt(done+b.Delay/4, func() { p.flow.Got += b.MTU })
+	b.runAt(done+b.Delay-b.Delay/4, func() { p.flow.takeAck(p) })
 }
 
-// heard handles the acknowledgement of a packet.
-func (f *Flow) heard(p *packet) {
+// takeAck handles the acknowledgement of a packet.
+func (f *Flow) takeAck(p *packet) {
 	b := f.b
-	f.ticked()
+	f.runTimer()
 	f.acked = p.seq
-	f.Control.Acked(b.now, &cc.Ack{
+	f.Control.OnAck(b.now, &cc.Ack{
 		Acked: p.seq, Sent: f.sent, Newly: b.MTU, Packets: 1, InFlight: f.sent - f.acked,
 		RTT: b.now - p.left, Marked: p.marked, Hops: p.hop[:], Path: 1,
 	})
-	f.send()
-	f.arm()
+	f.sendAllowed()
+	f.armTimer()
 }
 
-// account adds to sum the queue, whose length has not changed since the last call.
-func (b *Bottleneck) account() {
+// accountQueue adds to sum the queue, whose length has not changed since the last call.
+func (b *Bottleneck) accountQueue() {
 	b.sum += float64(b.waiting) * (b.now - b.changed).Seconds()
 	b.changed = b.now
 }
 
-// Measure restarts the measurement, of flows too.
-func (b *Bottleneck) Measure(flows ...*Flow) {
-	b.account()
+// RestartMeasurement restarts the measurement, of flows too.
+func (b *Bottleneck) RestartMeasurement(flows ...*Flow) {
+	b.accountQueue()
 	b.since, b.sum, b.longest, b.before = b.now, 0, b.waiting, b.sent
 	for _, f := range flows {
 		f.Got = 0
@@ -197,11 +197,11 @@ func (b *Bottleneck) Measure(flows ...*Flow) {
 }
 
 // Results returns the mean and the longest queue in bytes, and the utilisation of the port,
-// since Measure.
+// since RestartMeasurement.
 func (b *Bottleneck) Results() (mean, longest, utilisation float64) {
-	b.account()
+	b.accountQueue()
 	span := b.now - b.since
-	return b.sum / span.Seconds(), float64(b.longest), float64(b.sent-b.before) / float64(b.Line.Per(span))
+	return b.sum / span.Seconds(), float64(b.longest), float64(b.sent-b.before) / float64(b.Line.BytesIn(span))
 }
 
 // Jain returns Jain's fairness index of what flows received: 1 if all received the same.
@@ -219,7 +219,7 @@ type event struct {
 	do  func()
 }
 
-func (b *Bottleneck) at(t units.Time, do func()) {
+func (b *Bottleneck) runAt(t units.Time, do func()) {
 	b.seq++
 	heap.Push(&b.events, event{t, b.seq, do})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Presets checks that the presets of a registered rate control keep the promises of cc.Method:
+// CheckPresets checks that the presets of a registered rate control keep the promises of cc.Method:
 // each is valid at each of the line rates, and survives JSON and YAML unchanged.
-func Presets(t *testing.T, name string, lines ...units.Rate) {
+func CheckPresets(t *testing.T, name string, lines ...units.Rate) {
 	t.Helper()
 	method, err := cc.Methods.Find(name)
 	if err != nil {
@@ -42,16 +42,16 @@ func Presets(t *testing.T, name string, lines ...units.Rate) {
 	}
 }
 
-// Gauges returns, as text, the gauges of a registered rate control that have a value in c at
+// FormatGauges returns, as text, the gauges of a registered rate control that have a value in c at
 // time 0.
-func Gauges(t *testing.T, name string, c cc.Control) string {
+func FormatGauges(t *testing.T, name string, c cc.Control) string {
 	t.Helper()
 	method, err := cc.Methods.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, v := range gauge.Read(method.Gauges, c.Gauges(0, nil)) {
+	for _, v := range gauge.Read(method.Gauges, c.AppendGauges(0, nil)) {
 		all = append(all, fmt.Sprintf("%s %.6g%s", v.Name, v.Value, v.Unit))
 	}
 	return strings.Join(all, " ")

@@ -24,7 +24,7 @@ type Player interface {
 	Verb(t *testing.T, d *datadriven.TestData) func(words []string) error
 }
 
-// Transcripts plays the files of testdata/transcripts line by line, each with a new player, and
+// RunTranscripts plays the files of testdata/transcripts line by line, each with a new player, and
 // compares the results. Rewrite with go test ./protocols/NAME -rewrite and check the difference
 // by hand. All rate controls have the commands
 //
@@ -34,7 +34,7 @@ type Player interface {
 // Both take [preset=NAME] [line=RATE], by default the first preset and 100 Gb/s, and keys to
 // change as YAML. flow also takes [rtt=TIME] or [path=TIME], the RTT of its path, and [hops=N].
 // Its packets have 1000 bytes of payload and take 1100 on the wire.
-func Transcripts(t *testing.T, name string, start func(out *strings.Builder) Player) {
+func RunTranscripts(t *testing.T, name string, start func(out *strings.Builder) Player) {
 	method, err := cc.Methods.Find(name)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func Transcripts(t *testing.T, name string, start func(out *strings.Builder) Pla
 		p := start(&out)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out.Reset()
-			if err := play(t, d, method, p, &out); err != nil {
+			if err := playLine(t, d, method, p, &out); err != nil {
 				d.Fatalf(t, "%v", err)
 			}
 			return out.String()
@@ -52,10 +52,10 @@ func Transcripts(t *testing.T, name string, start func(out *strings.Builder) Pla
 	})
 }
 
-func play(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out *strings.Builder) error {
+func playLine(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out *strings.Builder) error {
 	switch d.Cmd {
 	case "flow":
-		s, line, err := settings(t, d, method)
+		s, line, err := parseSettings(t, d, method)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func play(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out 
 		p.Start(s.New(f))
 		return nil
 	case "validate":
-		if _, _, err := settings(t, d, method); err != nil {
+		if _, _, err := parseSettings(t, d, method); err != nil {
 			out.WriteString(err.Error())
 		} else {
 			out.WriteString("good")
@@ -87,9 +87,9 @@ func play(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out 
 	return nil
 }
 
-// settings returns the settings of a command and the line rate that they are for. The error
+// parseSettings returns the settings of a command and the line rate that they are for. The error
 // says what is wrong with them.
-func settings(t *testing.T, d *datadriven.TestData, method cc.Method) (cc.Settings, units.Rate, error) {
+func parseSettings(t *testing.T, d *datadriven.TestData, method cc.Method) (cc.Settings, units.Rate, error) {
 	line := Arg(t, d, "line", 100*units.Gbps, units.ParseRate)
 	preset := method.Presets[0]
 	d.MaybeScanArgs(t, "preset", &preset)

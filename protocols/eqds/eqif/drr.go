@@ -18,8 +18,8 @@ type Turn[O any] struct {
 	before, after *Turn[O]
 }
 
-// Waiting reports whether t is in a rotation.
-func (t *Turn[O]) Waiting() bool { return t.after != nil }
+// IsWaiting reports whether t is in a rotation.
+func (t *Turn[O]) IsWaiting() bool { return t.after != nil }
 
 // Rotation implements deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
 // turns that have a packet that may leave, in bytes on the wire. Create it with NewRotation.
@@ -38,7 +38,7 @@ func NewRotation[O any](mtu units.Bytes) *Rotation[O] {
 
 // AddTurn adds t at the end. If t is already in the rotation, it stays where it is.
 func (r *Rotation[O]) AddTurn(t *Turn[O]) {
-	if t.Waiting() {
+	if t.IsWaiting() {
 		return
 	}
 	t.credit = r.quantumOf(t)
@@ -53,7 +53,7 @@ func (r *Rotation[O]) AddTurn(t *Turn[O]) {
 
 // RemoveTurn removes t, which has nothing more to send, if it is in the rotation.
 func (r *Rotation[O]) RemoveTurn(t *Turn[O]) {
-	if !t.Waiting() {
+	if !t.IsWaiting() {
 		return
 	}
 	switch {
@@ -66,7 +66,7 @@ func (r *Rotation[O]) RemoveTurn(t *Turn[O]) {
 	t.before, t.after = nil, nil
 }
 
-// Head returns the one whose turn it is, or nil if none waits. It stays at the head until Sent,
+// Head returns the one whose turn it is, or nil if none waits. It stays at the head until ChargeHead,
 // Leave, or until its next packet is longer than what is left of its turn.
 func (r *Rotation[O]) Head() *Turn[O] {
 	if r.first == nil {
@@ -87,5 +87,5 @@ func (r *Rotation[O]) quantumOf(t *Turn[O]) units.Bytes {
 	return r.quantum * units.Bytes(max(1, t.Weight))
 }
 
-// Sent charges the head for a packet whose frame has size bytes.
-func (r *Rotation[O]) Sent(size units.Bytes) { r.first.credit -= packet.OnWire(size) }
+// ChargeHead charges the head for a packet whose frame has size bytes.
+func (r *Rotation[O]) ChargeHead(size units.Bytes) { r.first.credit -= packet.OnWire(size) }

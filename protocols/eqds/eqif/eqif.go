@@ -58,8 +58,8 @@ type Thresholds struct {
 	PMax       units.Fraction
 }
 
-// Probability returns the probability of a mark at queue length q.
-func (t *Thresholds) Probability(q units.Bytes) float64 {
+// MarkProbability returns the probability of a mark at queue length q.
+func (t *Thresholds) MarkProbability(q units.Bytes) float64 {
 	switch {
 	case q <= t.KMin:
 		return 0
@@ -69,25 +69,25 @@ func (t *Thresholds) Probability(q units.Bytes) float64 {
 	return float64(t.PMax) * float64(q-t.KMin) / float64(t.KMax-t.KMin)
 }
 
-// marks draws whether a packet is marked. It uses r only if the probability is above 0 and
+// drawMark draws whether a packet is marked. It uses r only if the probability is above 0 and
 // below 1.
-func (t *Thresholds) marks(q units.Bytes, r *rand.Rand) bool {
-	chance := t.Probability(q)
+func (t *Thresholds) drawMark(q units.Bytes, r *rand.Rand) bool {
+	chance := t.MarkProbability(q)
 	return chance >= 1 || chance > 0 && r.Float64() < chance
 }
 
-func (t *Thresholds) check(c *registry.Check) {
+func (t *Thresholds) checkRanges(c *registry.Check) {
 	if t.KMin < 0 {
-		c.Bad("kmin", t.KMin, "0 or more, such as 72KB")
+		c.AddRange("kmin", t.KMin, "0 or more, such as 72KB")
 	}
 	if t.KMax < t.KMin {
-		c.Bad("kmax", t.KMax, "at least kmin, %v", t.KMin)
+		c.AddRange("kmax", t.KMax, "at least kmin, %v", t.KMin)
 	}
-	c.Share("pmax", t.PMax, 0, 1)
+	c.CheckShare("pmax", t.PMax, 0, 1)
 }
 
-// limit checks the maximum length of a queue in packets.
-func limit(c *registry.Check, packets int) { c.Number("packets", packets, 1, 1<<20) }
+// checkQueueLimit checks the maximum length of a queue in packets.
+func checkQueueLimit(c *registry.Check, packets int) { c.CheckNumber("packets", packets, 1, 1<<20) }
 
 // TCP is the EQIF class for TCP and protocols that behave like it: drop-tail, and RED for
 // packets that are ECN-capable.
@@ -107,8 +107,8 @@ func TCPDefault(mtu units.Bytes, r *rand.Rand) TCP {
 // Check returns an error if settings are wrong.
 func (d *TCP) Check() error {
 	var c registry.Check
-	limit(&c, d.Packets)
-	d.RED.check(&c)
+	checkQueueLimit(&c, d.Packets)
+	d.RED.checkRanges(&c)
 	return c.Err()
 }
 
@@ -118,7 +118,7 @@ func (d *TCP) JudgePacket(q Queue, _ units.Bytes, ect bool) Verdict {
 	switch {
 	case q.Packets >= d.Packets:
 		return Drop
-	case ect && d.RED.marks(q.Bytes, d.Rand):
+	case ect && d.RED.drawMark(q.Bytes, d.Rand):
 		return Mark
 	}
 	return Accept
@@ -155,8 +155,8 @@ func RDMAPreset(name string, r *rand.Rand) RDMA {
 // Check returns an error if settings are wrong.
 func (d *RDMA) Check() error {
 	var c registry.Check
-	limit(&c, d.Packets)
-	d.CNP.check(&c)
+	checkQueueLimit(&c, d.Packets)
+	d.CNP.checkRanges(&c)
 	return c.Err()
 }
 
@@ -167,7 +167,7 @@ func (d *RDMA) JudgePacket(q Queue, _ units.Bytes, _ bool) Verdict {
 		return Refuse
 	case q.Packets >= d.Packets:
 		return Drop
-	case d.CNP.marks(q.Bytes, d.Rand):
+	case d.CNP.drawMark(q.Bytes, d.Rand):
 		return Notify
 	}
 	return Accept
@@ -182,7 +182,7 @@ type Native struct {
 // Check returns an error if settings are wrong.
 func (d *Native) Check() error {
 	var c registry.Check
-	limit(&c, d.Packets)
+	checkQueueLimit(&c, d.Packets)
 	return c.Err()
 }
 

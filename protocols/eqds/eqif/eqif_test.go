@@ -124,7 +124,7 @@ func serve(r *Rotation[*user], n int) (who []*user) {
 			break
 		}
 		u := t.Owner
-		r.Sent(u.sizes[0])
+		r.ChargeHead(u.sizes[0])
 		u.sent += packet.OnWire(u.sizes[0])
 		u.sizes = u.sizes[1:]
 		if len(u.sizes) == 0 {
@@ -155,7 +155,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("%v, %v and %v are sent", long.sent, short.sent, heavy.sent)
 	}
 	serve(r, 1<<20)
-	if r.Head() != nil || len(long.sizes)+len(short.sizes)+len(heavy.sizes) > 0 || long.Waiting() {
+	if r.Head() != nil || len(long.sizes)+len(short.sizes)+len(heavy.sizes) > 0 || long.IsWaiting() {
 		t.Error("something is left")
 	}
 	r.RemoveTurn(&long.Turn) // leaving again is allowed
@@ -200,10 +200,10 @@ func TestNoAllocation(t *testing.T) {
 		tcp.JudgePacket(Queue{24, 24 * mtu}, mtu, true)
 		for range 3 {
 			x := r.Head().Owner
-			r.Sent(x.sizes[0])
+			r.ChargeHead(x.sizes[0])
 		}
 	})
-	if n != 0 || !u.Waiting() || !v.Waiting() {
+	if n != 0 || !u.IsWaiting() || !v.IsWaiting() {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -217,6 +217,6 @@ func BenchmarkRotation(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Head()
-		r.Sent(mtu)
+		r.ChargeHead(mtu)
 	}
 }

@@ -16,7 +16,7 @@ func config(p Policy) *Config {
 // TestInterval: at 10 Gb/s a frame of 1514 bytes takes 1538 bytes of the line, 1.2304 us, and
 // 0.99 of the line asks for one each 1.2428 us.
 func TestInterval(t *testing.T) {
-	if got, want := config(nil).Interval(), 1242828*units.Picosecond; got != want {
+	if got, want := config(nil).PullInterval(), 1242828*units.Picosecond; got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -39,11 +39,11 @@ func TestCheck(t *testing.T) {
 func served(t testing.TB, p *Pacer[int], n int) (who []int) {
 	now := max(0, p.next)
 	for range n {
-		if p.Due() == units.Never {
+		if p.NextPull() == units.Never {
 			break
 		}
-		now = max(now, p.Due())
-		if early := p.Due() - 1; early >= 0 && p.next > 0 && p.Next(early) != nil {
+		now = max(now, p.NextPull())
+		if early := p.NextPull() - 1; early >= 0 && p.next > 0 && p.Next(early) != nil {
 			t.Fatal("a PULL left early")
 		}
 		who = append(who, p.Next(now).Owner)
@@ -57,8 +57,8 @@ func list(policy Policy, classes []uint8, want uint16) (*Pacer[int], []*Sender[i
 	all := make([]*Sender[int], len(classes))
 	for i, c := range classes {
 		all[i] = new(Sender[int])
-		p.Join(all[i], i, c, 1000)
-		p.Want(all[i], want)
+		p.JoinSender(all[i], i, c, 1000)
+		p.RaiseTarget(all[i], want)
 	}
 	return p, all
 }
@@ -66,15 +66,15 @@ func list(policy Policy, classes []uint8, want uint16) (*Pacer[int], []*Sender[i
 func TestFairIsFIFO(t *testing.T) {
 	for _, policy := range []Policy{nil, Fair{}} {
 		p, all := list(policy, make([]uint8, 3), 3)
-		p.Want(all[1], 5)
-		if got, want := p.Busy(), 11*p.Every(); got != want {
+		p.RaiseTarget(all[1], 5)
+		if got, want := p.BusyTime(), 11*p.PullInterval(); got != want {
 			t.Errorf("busy for %v, want %v", got, want)
 		}
 		if diff := cmp.Diff([]int{0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 1}, served(t, p, 100)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if p.Len() != 0 || p.Busy() != 0 || p.Due() != units.Never || all[1].Number() != 5 || all[1].Active() {
-			t.Errorf("when all is granted: %d, %v, %+v", p.Len(), p.Busy(), all[1])
+		if p.Len() != 0 || p.BusyTime() != 0 || p.NextPull() != units.Never || all[1].PullNumber() != 5 || all[1].IsActive() {
+			t.Errorf("when all is granted: %d, %v, %+v", p.Len(), p.BusyTime(), all[1])
 		}
 	}
 }
@@ -97,9 +97,9 @@ func TestWeighted(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	late := new(Sender[int])
-	p.Join(late, 3, 2, 1000)
-	p.Want(late, 1000)
-	p.Want(all[2], 1500)
+	p.JoinSender(late, 3, 2, 1000)
+	p.RaiseTarget(late, 1000)
+	p.RaiseTarget(all[2], 1500)
 	count = map[int]int{}
 	for _, w := range served(t, p, 130) {
 		count[w]++
@@ -113,22 +113,22 @@ func TestWeighted(t *testing.T) {
 func TestTargets(t *testing.T) {
 	p := New[int](config(nil))
 	var s Sender[int]
-	p.Join(&s, 0, 0, 20)
+	p.JoinSender(&s, 0, 0, 20)
 	now := units.Time(0)
 	for lap := range 5000 {
-		from := s.Number()
-		p.Want(&s, from+10)
-		p.Want(&s, from+4)
-		p.Want(&s, from-30)
-		if s.Demand() != 10 {
-			t.Fatalf("lap %d: wants %d", lap, s.Demand())
+		from := s.PullNumber()
+		p.RaiseTarget(&s, from+10)
+		p.RaiseTarget(&s, from+4)
+		p.RaiseTarget(&s, from-30)
+		if s.WantedMTUs() != 10 {
+			t.Fatalf("lap %d: wants %d", lap, s.WantedMTUs())
 		}
-		p.Want(&s, from+500)
-		if s.Demand() != 20 || p.Busy() != 20*p.Every() {
-			t.Fatalf("lap %d: a greedy one wants %d, busy for %v", lap, s.Demand(), p.Busy())
+		p.RaiseTarget(&s, from+500)
+		if s.WantedMTUs() != 20 || p.BusyTime() != 20*p.PullInterval() {
+			t.Fatalf("lap %d: a greedy one wants %d, busy for %v", lap, s.WantedMTUs(), p.BusyTime())
 		}
-		for p.Due() != units.Never {
-			now = max(now, p.Due())
+		for p.NextPull() != units.Never {
+			now = max(now, p.NextPull())
 			p.Next(now)
 		}
 	}
@@ -139,8 +139,8 @@ func TestPaced(t *testing.T) {
 	p, _ := list(nil, make([]uint8, 1), 100)
 	late := units.Millisecond
 	p.Next(late)
-	if p.Due() != late+p.Every() || p.Next(late) != nil {
-		t.Errorf("after a late PULL the next is due at %v", p.Due())
+	if p.NextPull() != late+p.PullInterval() || p.Next(late) != nil {
+		t.Errorf("after a late PULL the next is due at %v", p.NextPull())
 	}
 }
 
@@ -151,12 +151,12 @@ func TestCredit(t *testing.T) {
 	const every = 1242828 * units.Picosecond
 	type pull struct{ at, who, given int } // at is in MTU-times
 	for _, c := range []struct {
-		name   string
-		credit int
-		most   uint16
-		want   []uint16 // of each, at 0
-		more   uint16   // what 0 wants when the list is empty
-		pulls  []pull
+		name      string
+		credit    int
+		maxDemand uint16
+		want      []uint16 // of each, at 0
+		more      uint16   // what 0 wants when the list is empty
+		pulls     []pull
 	}{
 		{"one, as in the paper", 1, 50, []uint16{3, 1}, 1, []pull{{0, 0, 1}, {1, 1, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 1}}},
 		{"four", 4, 50, []uint16{10, 3, 4}, 9, []pull{{0, 0, 4}, {4, 1, 3}, {7, 2, 4}, {11, 0, 4}, {15, 0, 2}, {19, 0, 4}, {23, 0, 4}, {27, 0, 1}}},
@@ -171,32 +171,32 @@ func TestCredit(t *testing.T) {
 		all := make([]*Sender[int], len(c.want))
 		for i, n := range c.want {
 			all[i] = new(Sender[int])
-			p.Join(all[i], i, 0, c.most)
-			p.Want(all[i], n)
+			p.JoinSender(all[i], i, 0, c.maxDemand)
+			p.RaiseTarget(all[i], n)
 		}
 		var got []pull
 		asked := false
 		for {
-			if p.Due() == units.Never {
+			if p.NextPull() == units.Never {
 				if asked {
 					break
 				}
 				asked = true
-				p.Want(all[0], all[0].Number()+c.more)
+				p.RaiseTarget(all[0], all[0].PullNumber()+c.more)
 			}
-			at := p.Due()
+			at := p.NextPull()
 			if at > 0 && p.Next(at-1) != nil {
 				t.Fatalf("%s: a PULL left early", c.name)
 			}
 			before := make([]uint16, len(all))
 			for i, s := range all {
-				before[i] = s.Number()
+				before[i] = s.PullNumber()
 			}
 			s := p.Next(at)
-			if s.Number()-before[s.Owner] != uint16(s.Given()) || at%every != 0 {
-				t.Fatalf("%s: at %v the number is %d after %d, and %d are given", c.name, at, s.Number(), before[s.Owner], s.Given())
+			if s.PullNumber()-before[s.Owner] != uint16(s.LastGrant()) || at%every != 0 {
+				t.Fatalf("%s: at %v the number is %d after %d, and %d are given", c.name, at, s.PullNumber(), before[s.Owner], s.LastGrant())
 			}
-			got = append(got, pull{int(at / every), s.Owner, s.Given()})
+			got = append(got, pull{int(at / every), s.Owner, s.LastGrant()})
 		}
 		if diff := cmp.Diff(c.pulls, got, cmp.AllowUnexported(pull{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -213,15 +213,15 @@ func TestWeightedCredit(t *testing.T) {
 	given := map[int]int{}
 	now := units.Time(0)
 	for i := range all {
-		p.Join(&all[i], i, uint8(i/2), 100) // two of class 0, one of class 1
+		p.JoinSender(&all[i], i, uint8(i/2), 100) // two of class 0, one of class 1
 	}
 	for range 1500 {
 		for i, want := range []uint16{2, 50, 50} { // the first never wants a full PULL
-			p.Want(&all[i], all[i].Number()+want)
+			p.RaiseTarget(&all[i], all[i].PullNumber()+want)
 		}
-		now = p.Due()
+		now = p.NextPull()
 		s := p.Next(now)
-		given[s.Owner] += s.Given()
+		given[s.Owner] += s.LastGrant()
 	}
 	for i, weight := range []int{1, 1, 3} {
 		if want := (given[0] + given[1] + given[2]) * weight / 5; given[i] < want-20 || given[i] > want+20 {
@@ -235,10 +235,10 @@ func TestLine(t *testing.T) {
 	p, _ := list(nil, make([]uint8, 1), 100)
 	slow := config(nil)
 	slow.Line /= 10
-	p.Line(slow)
+	p.SetLineRate(slow)
 	p.Next(0)
-	if p.Due() != slow.Interval() || p.Busy() != 99*slow.Interval() {
-		t.Errorf("the next PULL is due at %v, busy for %v", p.Due(), p.Busy())
+	if p.NextPull() != slow.PullInterval() || p.BusyTime() != 99*slow.PullInterval() {
+		t.Errorf("the next PULL is due at %v, busy for %v", p.NextPull(), p.BusyTime())
 	}
 }
 
@@ -246,14 +246,14 @@ func TestLine(t *testing.T) {
 func TestHold(t *testing.T) {
 	p, all := list(nil, make([]uint8, 2), 3)
 	p.HoldSender(all[0])
-	p.Want(all[0], 4)
-	if p.Busy() != 3*p.Every() || !all[0].Held() {
-		t.Errorf("busy for %v", p.Busy())
+	p.RaiseTarget(all[0], 4)
+	if p.BusyTime() != 3*p.PullInterval() || !all[0].IsHeld() {
+		t.Errorf("busy for %v", p.BusyTime())
 	}
 	if diff := cmp.Diff([]int{1, 1, 1}, served(t, p, 100)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	p.Release(all[0])
+	p.ReleaseSender(all[0])
 	if diff := cmp.Diff([]int{0, 0, 0, 0}, served(t, p, 100)); diff != "" {
 		t.Errorf("released (-want +got):\n%s", diff)
 	}
@@ -268,7 +268,7 @@ func TestModel(t *testing.T) {
 		all := make([]*Sender[int], 6)
 		for i := range all {
 			all[i] = new(Sender[int])
-			p.Join(all[i], i, 0, 30)
+			p.JoinSender(all[i], i, 0, 30)
 		}
 		var fifo []int
 		now := units.Time(0)
@@ -287,21 +287,21 @@ func TestModel(t *testing.T) {
 					return
 				}
 			}
-			if s.Demand() > 0 && !s.Held() {
+			if s.WantedMTUs() > 0 && !s.IsHeld() {
 				fifo = append(fifo, s.Owner)
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"want": func(t *rapid.T) {
 				s := pick(t)
-				p.Want(s, s.Number()+rapid.Uint16Range(0, 60).Draw(t, "more"))
+				p.RaiseTarget(s, s.PullNumber()+rapid.Uint16Range(0, 60).Draw(t, "more"))
 				enter(s)
 			},
 			"pull": func(t *rapid.T) {
 				now = max(now, p.next)
 				var wanted [6]int
 				for i, s := range all {
-					wanted[i] = s.Demand()
+					wanted[i] = s.WantedMTUs()
 				}
 				s := p.Next(now)
 				if s == nil {
@@ -313,34 +313,34 @@ func TestModel(t *testing.T) {
 				if s.Owner != fifo[0] {
 					t.Fatalf("%d is served, want %d", s.Owner, fifo[0])
 				}
-				if most := min(k.Credit, wanted[s.Owner]); s.Given() != most || s.Demand() != wanted[s.Owner]-most {
-					t.Fatalf("%d wanted %d, is given %d and wants %d", s.Owner, wanted[s.Owner], s.Given(), s.Demand())
+				if maxGrant := min(k.Credit, wanted[s.Owner]); s.LastGrant() != maxGrant || s.WantedMTUs() != wanted[s.Owner]-maxGrant {
+					t.Fatalf("%d wanted %d, is given %d and wants %d", s.Owner, wanted[s.Owner], s.LastGrant(), s.WantedMTUs())
 				}
 				fifo = fifo[1:]
 				enter(s)
-				if wait := p.next - now; wait < units.Time(s.Given())*p.Every() || wait > units.Time(k.Credit)*p.Every() || len(fifo) > 0 && wait != units.Time(s.Given())*p.Every() {
-					t.Fatalf("after %d MTUs the next PULL has to wait for %v", s.Given(), wait)
+				if wait := p.next - now; wait < units.Time(s.LastGrant())*p.PullInterval() || wait > units.Time(k.Credit)*p.PullInterval() || len(fifo) > 0 && wait != units.Time(s.LastGrant())*p.PullInterval() {
+					t.Fatalf("after %d MTUs the next PULL has to wait for %v", s.LastGrant(), wait)
 				}
 			},
 			"hold":    func(t *rapid.T) { s := pick(t); p.HoldSender(s); drop(s.Owner) },
-			"release": func(t *rapid.T) { s := pick(t); p.Release(s); enter(s) },
+			"release": func(t *rapid.T) { s := pick(t); p.ReleaseSender(s); enter(s) },
 			"leave":   func(t *rapid.T) { s := pick(t); p.RemoveSender(s); drop(s.Owner) },
 			"join": func(t *rapid.T) {
 				s := pick(t)
 				drop(s.Owner)
-				p.Join(s, s.Owner, 0, 30)
+				p.JoinSender(s, s.Owner, 0, 30)
 			},
 			"": func(t *rapid.T) {
 				demand := 0
 				for _, w := range fifo {
-					demand += all[w].Demand()
+					demand += all[w].WantedMTUs()
 				}
-				if p.Len() != len(fifo) || p.Busy() != units.Time(demand)*p.Every() {
-					t.Fatalf("%d senders, busy for %v; want %d, %d MTUs", p.Len(), p.Busy(), len(fifo), demand)
+				if p.Len() != len(fifo) || p.BusyTime() != units.Time(demand)*p.PullInterval() {
+					t.Fatalf("%d senders, busy for %v; want %d, %d MTUs", p.Len(), p.BusyTime(), len(fifo), demand)
 				}
 				for _, s := range all {
-					if s.Demand() < 0 || s.Demand() > 30 {
-						t.Fatalf("%d wants %d", s.Owner, s.Demand())
+					if s.WantedMTUs() < 0 || s.WantedMTUs() > 30 {
+						t.Fatalf("%d wants %d", s.Owner, s.WantedMTUs())
 					}
 				}
 			},
@@ -359,9 +359,9 @@ func BenchmarkPull(b *testing.B) {
 			now := units.Time(0)
 			b.ReportAllocs()
 			for b.Loop() {
-				now += p.Every()
+				now += p.PullInterval()
 				s := p.Next(now)
-				p.Want(s, s.Number()+1)
+				p.RaiseTarget(s, s.PullNumber()+1)
 			}
 		})
 	}
@@ -373,19 +373,19 @@ func TestSpend(t *testing.T) {
 	c := Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1}
 	p := New[int](&c)
 	var s Sender[int]
-	p.Join(&s, 1, 0, 100)
-	p.Want(&s, 50)
+	p.JoinSender(&s, 1, 0, 100)
+	p.RaiseTarget(&s, 50)
 	now := units.Time(0)
 	p.Next(now)
-	due := p.Due()
-	p.Spend(now, 60)
-	p.Spend(now, 1514)
-	if more := p.Due() - due; more != c.Line.TimeOf(84+1538) {
+	due := p.NextPull()
+	p.ChargeFrame(now, 60)
+	p.ChargeFrame(now, 1514)
+	if more := p.NextPull() - due; more != c.Line.TimeOf(84+1538) {
 		t.Errorf("the next PULL is %v later", more)
 	}
 	now = units.Millisecond
-	p.Spend(now, 60)
-	if due := p.Due(); due != now+c.Line.TimeOf(84) {
+	p.ChargeFrame(now, 60)
+	if due := p.NextPull(); due != now+c.Line.TimeOf(84) {
 		t.Errorf("after a rest the next PULL is due at %v", due)
 	}
 }

@@ -29,19 +29,19 @@ func newPair(c *Config) *pair {
 
 // packet sends one packet through the tunnel, and its acknowledgement and credit back.
 func (x *pair) packet(size units.Bytes) {
-	x.now += x.pacer.Every()
+	x.now += x.pacer.PullInterval()
 	x.sender.Push(x.now, 1, size)
 	for {
 		if s := x.pacer.Next(x.now); s != nil {
-			c := s.Owner.Pull(x.now)
-			x.sender.Control(x.now, &c)
+			c := s.Owner.TakePull(x.now)
+			x.sender.ReceiveControl(x.now, &c)
 		}
 		h, p, _, ok := x.sender.Next(x.now)
 		if !ok {
 			return
 		}
-		if a := x.receiver.Data(x.now, &h, p, size, false); a.Send {
-			x.sender.Control(x.now, &a.Control)
+		if a := x.receiver.ReceiveData(x.now, &h, p, size, false); a.Send {
+			x.sender.ReceiveControl(x.now, &a.Control)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func BenchmarkTunnel(b *testing.B) {
 				for b.Loop() {
 					x.packet(1514)
 				}
-				if n := x.receiver.Receipts().Packets; n+uint64(c.limit()) < uint64(b.N) {
+				if n := x.receiver.Receipts().Packets; n+uint64(c.windowMTUs()) < uint64(b.N) {
 					b.Fatalf("%d of %d packets came", n, b.N)
 				}
 			})
@@ -111,7 +111,7 @@ func BenchmarkTunnelMemory(b *testing.B) {
 					for range 100 {
 						x.sender.Push(0, 1, 1514)
 					}
-					for x.sender.Size() > 0 && x.sender.inFlight < int(c.limit()) {
+					for x.sender.NextSize() > 0 && x.sender.inFlight < int(c.windowMTUs()) {
 						x.sender.Next(0)
 					}
 				}
@@ -119,9 +119,9 @@ func BenchmarkTunnelMemory(b *testing.B) {
 				before = heapInUse()
 				for _, x := range all {
 					x.receiver = NewReceiver(&c, pacer, 0, 0, func(int) {})
-					for n := range c.limit() {
+					for n := range c.windowMTUs() {
 						h := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Seq: n + 1}
-						x.receiver.Data(0, &h, 1, 1514, false)
+						x.receiver.ReceiveData(0, &h, 1, 1514, false)
 					}
 				}
 				receivers = float64(heapInUse()-before) / tunnels

@@ -93,7 +93,7 @@ func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Confi
 	if mtu <= 0 {
 		return c
 	}
-	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > minDefault {
+	if packets := (line.BytesIn(rtt) + mtu - 1) / mtu; packets > minDefault {
 		c.Window = min(packets, maxWindow) * mtu
 	}
 	if line > 0 {
@@ -123,25 +123,25 @@ const maxInFlight = eqds.Span - 1
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < 64 || c.MTU > 1<<16 {
-		check.Bad("mtu", c.MTU, "the largest frame of a tunnel, from 64 to 65536 bytes")
+		check.AddRange("mtu", c.MTU, "the largest frame of a tunnel, from 64 to 65536 bytes")
 	} else if c.Window < minWindow*c.MTU || c.Window > maxWindow*c.MTU {
-		check.Bad("window", c.Window, "a bandwidth-delay product from %v, two MTUs, to %v", minWindow*c.MTU, maxWindow*c.MTU)
+		check.AddRange("window", c.Window, "a bandwidth-delay product from %v, two MTUs, to %v", minWindow*c.MTU, maxWindow*c.MTU)
 	}
 	if c.Paths < 1 || c.Paths > maxPaths || c.Paths&(c.Paths-1) != 0 {
-		check.Bad("paths", c.Paths, "a power of two from 1 to %d", maxPaths)
+		check.AddRange("paths", c.Paths, "a power of two from 1 to %d", maxPaths)
 	}
-	check.Time("rto", c.RTO, units.Picosecond)
-	check.Time("max-rto", c.MaxRTO, c.RTO)
-	check.Number("timeouts", c.Timeouts, 1, maxTries)
-	check.Time("give-up", c.GiveUp, c.RTO)
-	check.Time("reorder", c.Reorder, units.Picosecond)
-	check.Number("credit-per-pull", c.Credit, 1, pull.MaxCredit)
-	check.Time("ack-delay", c.AckDelay, 0)
+	check.CheckTime("rto", c.RTO, units.Picosecond)
+	check.CheckTime("max-rto", c.MaxRTO, c.RTO)
+	check.CheckNumber("timeouts", c.Timeouts, 1, maxTries)
+	check.CheckTime("give-up", c.GiveUp, c.RTO)
+	check.CheckTime("reorder", c.Reorder, units.Picosecond)
+	check.CheckNumber("credit-per-pull", c.Credit, 1, pull.MaxCredit)
+	check.CheckTime("ack-delay", c.AckDelay, 0)
 	if c.AckDelay > c.RTO/2 {
-		check.Bad("ack-delay", c.AckDelay, "at most half of rto, %v", c.RTO/2)
+		check.AddRange("ack-delay", c.AckDelay, "at most half of rto, %v", c.RTO/2)
 	}
 	return check.Err()
 }
 
-// limit returns the window in MTUs.
-func (c *Config) limit() uint16 { return uint16(c.Window / c.MTU) }
+// windowMTUs returns the window in MTUs.
+func (c *Config) windowMTUs() uint16 { return uint16(c.Window / c.MTU) }

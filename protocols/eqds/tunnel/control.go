@@ -5,15 +5,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Control handles a control packet of the receiver. It reports whether the packet belongs to
+// ReceiveControl handles a control packet of the receiver. It reports whether the packet belongs to
 // this incarnation; others change nothing, or make the sender start over.
-func (s *Sender[P]) Control(now units.Time, c *eqds.Control) bool {
-	ok := s.control(now, c)
+func (s *Sender[P]) ReceiveControl(now units.Time, c *eqds.Control) bool {
+	ok := s.handleControl(now, c)
 	s.checkCredit(now)
 	return ok
 }
 
-func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
+func (s *Sender[P]) handleControl(now units.Time, c *eqds.Control) bool {
 	switch {
 	case s.phase == Closed || c.Sender != s.id:
 		return false
@@ -22,20 +22,20 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 		// incarnation, or the next packet, which an RTS has named.
 		if s.phase == Established && c.Ack-s.una <= uint16(s.sent.Len()) {
 			s.heard = now
-			s.reopen(now, s.epoch)
+			s.replaceIncarnation(now, s.epoch)
 		}
 		return false
 	case c.Flags.Has(eqds.FlagSYN):
-		if !s.synchronise(now, c) {
+		if !s.checkEpoch(now, c) {
 			return false
 		}
-	case s.phase != Established || s.unsent(c) || s.before(c):
+	case s.phase != Established || s.concernsUnsent(c) || s.concernsEarlier(c):
 		// The receiver may be in another incarnation and not notice; timeouts reveal that.
 		return false
 	}
 	s.heard, s.busy = now, now+c.BusyTime()
-	progress := c.Flags.Judges() && s.handleVerdict(now, c)
-	if s.clock(c) {
+	progress := c.Flags.ReportsOnPacket() && s.handleVerdict(now, c)
+	if s.takePullNumber(c) {
 		progress, s.waits = true, 0
 	}
 	if progress {
@@ -47,17 +47,17 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 	return true
 }
 
-// synchronise compares epochs (Appendix A), and reports whether the packet belongs to this
+// checkEpoch compares epochs (Appendix A), and reports whether the packet belongs to this
 // incarnation.
-func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
+func (s *Sender[P]) checkEpoch(now units.Time, c *eqds.Control) bool {
 	e := eqds.EpochOf(c.Ack)
-	alone := !c.Flags.Judges() && !c.Flags.Has(eqds.FlagPULL)
+	alone := !c.Flags.ReportsOnPacket() && !c.Flags.Has(eqds.FlagPULL)
 	switch {
-	case e == s.epoch && (alone || s.unsent(c)):
+	case e == s.epoch && (alone || s.concernsUnsent(c)):
 		// The receiver knows the epoch from an earlier incarnation.
 		if s.phase == SynSent {
 			s.heard = now
-			s.reopen(now, e)
+			s.replaceIncarnation(now, e)
 		}
 		return false
 	case e == s.epoch:
@@ -65,26 +65,26 @@ func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 		return true
 	case !s.epoch.After(e):
 		s.heard = now
-		s.reopen(now, e)
+		s.replaceIncarnation(now, e)
 	}
 	return false
 }
 
-// unsent reports whether a control packet is about a packet that has not been sent yet.
-func (s *Sender[P]) unsent(c *eqds.Control) bool {
-	return c.Flags.Judges() && int16(c.Ack-s.nxt) >= 0
+// concernsUnsent reports whether a control packet is about a packet that has not been sent yet.
+func (s *Sender[P]) concernsUnsent(c *eqds.Control) bool {
+	return c.Flags.ReportsOnPacket() && int16(c.Ack-s.nxt) >= 0
 }
 
-// before reports whether a control packet is about a packet of an earlier incarnation. Its pull
+// concernsEarlier reports whether a control packet is about a packet of an earlier incarnation. Its pull
 // number then has no meaning. The number before the first packet belongs to no packet: it means
 // that nothing has arrived.
-func (s *Sender[P]) before(c *eqds.Control) bool {
+func (s *Sender[P]) concernsEarlier(c *eqds.Control) bool {
 	behind := s.una - c.Ack
-	return c.Flags.Judges() && int16(behind) > 0 && s.since < eqds.Span && behind > s.since+1
+	return c.Flags.ReportsOnPacket() && int16(behind) > 0 && s.since < eqds.Span && behind > s.since+1
 }
 
-// clock handles the pull number, and reports whether it gives credit.
-func (s *Sender[P]) clock(c *eqds.Control) bool {
+// takePullNumber handles the pull number, and reports whether it gives credit.
+func (s *Sender[P]) takePullNumber(c *eqds.Control) bool {
 	n := int16(c.Pull - s.pull)
 	switch {
 	case n <= 0:
@@ -110,10 +110,10 @@ func (s *Sender[P]) handleVerdict(now units.Time, c *eqds.Control) (news bool) {
 		if news = r.fate == inFlight; news {
 			s.counted.Trimmed++
 			s.paths.all[r.path].Trimmed++
-			s.miss(i)
+			s.markMissing(i)
 		}
 	case c.Flags.Has(eqds.FlagSACK):
-		news = s.arrived(now, i, true)
+		news = s.markArrived(now, i, true)
 	default:
 		fresh := 0
 		for k := range i + 1 {
@@ -125,19 +125,19 @@ func (s *Sender[P]) handleVerdict(now units.Time, c *eqds.Control) (news bool) {
 			// If packets are acknowledged together, the last of them is the one that has just
 			// arrived.
 			timed := fresh == 1 || k == i && s.config.Credit > 1
-			news = s.arrived(now, k, timed) || news
+			news = s.markArrived(now, k, timed) || news
 		}
 	}
-	s.drop()
+	s.dropAcked()
 	if s.inFlight == 0 {
 		s.rtoAt = units.Never
 	}
 	return news
 }
 
-// arrived records that the receiver has a packet, and reports whether that is new. timed means
+// markArrived records that the receiver has a packet, and reports whether that is new. timed means
 // that the acknowledgement gives an RTT sample for the packet.
-func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
+func (s *Sender[P]) markArrived(now units.Time, i int, timed bool) bool {
 	r := s.sent.At(i)
 	o := Outcome{Delivered: true, Path: r.path, Tries: r.tries}
 	switch r.fate {
@@ -150,8 +150,8 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 		s.inFlight--
 		if timed && r.tries == 1 {
 			o.RTT = now - r.at
-			s.paths.all[r.path].sample(o.RTT)
-			s.sample(o.RTT)
+			s.paths.all[r.path].sampleRTT(o.RTT)
+			s.sampleRTT(o.RTT)
 		}
 	}
 	r.fate = acked
@@ -162,8 +162,8 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 	return true
 }
 
-// drop removes the packets that are acknowledged in order.
-func (s *Sender[P]) drop() {
+// dropAcked removes the packets that are acknowledged in order.
+func (s *Sender[P]) dropAcked() {
 	for s.sent.Len() > 0 && s.sent.First().fate == acked {
 		r := s.sent.Pop()
 		s.span -= units.Bytes(r.size)
@@ -173,8 +173,8 @@ func (s *Sender[P]) drop() {
 	}
 }
 
-// sample handles an RTT sample (RFC 6298 §2).
-func (s *Sender[P]) sample(rtt units.Time) {
+// sampleRTT handles an RTT sample (RFC 6298 §2).
+func (s *Sender[P]) sampleRTT(rtt units.Time) {
 	if s.srtt == 0 {
 		s.srtt, s.rttvar = rtt, rtt/2
 		return

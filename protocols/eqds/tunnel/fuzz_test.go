@@ -25,18 +25,18 @@ func FuzzEnds(f *testing.F) {
 				var c eqds.Control
 				if d.Decode(x) == nil {
 					d.Sender = 0
-					s.receiver.Data(w.now, &d, load{0, 0}, 100, d.Path&1 != 0)
+					s.receiver.ReceiveData(w.now, &d, load{0, 0}, 100, d.Path&1 != 0)
 					w.settleHost()
 				}
 				if c.Decode(x) == nil {
 					c.Sender = 0
-					s.sender.Control(w.now, &c)
+					s.sender.ReceiveControl(w.now, &c)
 					s.send()
 				}
 				w.run(w.now + units.Time(x[7])*us)
 			}
 			w.run(w.now + units.Minute)
-			if !s.sender.Idle() || len(s.gone) != 20 || len(w.queue) > 0 {
+			if !s.sender.IsIdle() || len(s.gone) != 20 || len(w.queue) > 0 {
 				t.Fatalf("%v: the sender is rid of %d packets, %d events follow", backend, len(s.gone), len(w.queue))
 			}
 		}

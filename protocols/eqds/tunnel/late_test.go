@@ -19,22 +19,22 @@ func TestLatePacketsOfTheIncarnationBefore(t *testing.T) {
 
 	x.now += us
 	x.receiver.DropState()
-	x.sender.reopen(x.now, old)
+	x.sender.replaceIncarnation(x.now, old)
 	x.packet(testMTU)
 	if x.receiver.Epoch() != old.Next() || x.sender.Phase() != Established {
 		t.Fatalf("epoch %v after %v, %v", x.receiver.Epoch(), old, x.sender.Phase())
 	}
-	if a := x.receiver.Data(x.now, &late, 0, testMTU, false); a.Send || a.Kept || x.receiver.Wanted() != 0 || x.receiver.Receipts().Mismatches != 1 {
-		t.Errorf("%+v, wants %d", a, x.receiver.Wanted())
+	if a := x.receiver.ReceiveData(x.now, &late, 0, testMTU, false); a.Send || a.Kept || x.receiver.WantedMTUs() != 0 || x.receiver.Receipts().Mismatches != 1 {
+		t.Errorf("%+v, wants %d", a, x.receiver.WantedMTUs())
 	}
 	pull := x.sender.pull
-	if x.sender.Control(x.now, &ack) || x.sender.pull != pull {
+	if x.sender.ReceiveControl(x.now, &ack) || x.sender.pull != pull {
 		t.Errorf("a late answer is taken, and the pull number is %d after %d", x.sender.pull, pull)
 	}
 
 	// In this incarnation the same packet is a copy, and is answered.
 	again := eqds.Data{Next: eqds.NextIPv4, Seq: old.Next().First()}
-	if a := x.receiver.Data(x.now, &again, 0, testMTU, false); !a.Send || !a.Control.Flags.Has(eqds.FlagACK) {
+	if a := x.receiver.ReceiveData(x.now, &again, 0, testMTU, false); !a.Send || !a.Control.Flags.Has(eqds.FlagACK) {
 		t.Errorf("a copy is answered by %+v", a)
 	}
 }

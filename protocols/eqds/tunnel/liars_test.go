@@ -46,7 +46,7 @@ func TestFalseDemand(t *testing.T) {
 	for _, greedy := range []uint16{10, 30000} {
 		seq := eqds.Epoch(3).First()
 		got, w := among(t, 4, 20*us, func(liar *source) {
-			h := eqds.Data{Flags: eqds.FlagSYN | eqds.FlagRTS, Next: eqds.NextNothing, Seq: seq, Target: liar.receiver.entry.Number() + greedy, Sender: 4}
+			h := eqds.Data{Flags: eqds.FlagSYN | eqds.FlagRTS, Next: eqds.NextNothing, Seq: seq, Target: liar.receiver.entry.PullNumber() + greedy, Sender: 4}
 			liar.fly(h, load{}, RequestLen)
 		})
 		fair(t, got[:4], 4, 0.01)
@@ -64,16 +64,16 @@ func TestFloodOfRequests(t *testing.T) {
 	seq := eqds.Epoch(3).First()
 	var w *world
 	got, w := among(t, 4, us/10, func(liar *source) {
-		h := eqds.Data{Flags: eqds.FlagSYN | eqds.FlagRTS, Next: eqds.NextNothing, Seq: seq, Target: liar.receiver.entry.Number() + 10, Sender: 4}
-		if a := liar.receiver.Data(liar.now, &h, load{}, RequestLen, false); a.Send {
+		h := eqds.Data{Flags: eqds.FlagSYN | eqds.FlagRTS, Next: eqds.NextNothing, Seq: seq, Target: liar.receiver.entry.PullNumber() + 10, Sender: 4}
+		if a := liar.receiver.ReceiveData(liar.now, &h, load{}, RequestLen, false); a.Send {
 			answers++
 		}
 		liar.settleHost()
 	})
 	fair(t, got[:4], 4, 0.01)
 	k := w.senders[4].receiver.Receipts()
-	if most := int(20 * units.Millisecond / (w.config.RTO / 2)); answers > most+1 || k.Requests < 190_000 || k.Requests-k.Ignored != uint64(answers) {
-		t.Errorf("%d answers to %d requests, want at most %d", answers, k.Requests, most)
+	if maxAnswers := int(20 * units.Millisecond / (w.config.RTO / 2)); answers > maxAnswers+1 || k.Requests < 190_000 || k.Requests-k.Ignored != uint64(answers) {
+		t.Errorf("%d answers to %d requests, want at most %d", answers, k.Requests, maxAnswers)
 	}
 }
 
@@ -102,11 +102,11 @@ func TestOverdrawn(t *testing.T) {
 	first := eqds.Epoch(9).First()
 	seq := first
 	got, w := among(t, 4, testLine.TimeOf(testMTU), func(liar *source) {
-		h := eqds.Data{Next: eqds.NextIPv4, Seq: seq, Target: liar.receiver.entry.Number() + 10, Sender: 4}
+		h := eqds.Data{Next: eqds.NextIPv4, Seq: seq, Target: liar.receiver.entry.PullNumber() + 10, Sender: 4}
 		if seq == first {
 			h.Flags |= eqds.FlagSYN
 		}
-		if a := liar.receiver.Data(liar.now, &h, load{4, 0}, testMTU, false); a.Kept {
+		if a := liar.receiver.ReceiveData(liar.now, &h, load{4, 0}, testMTU, false); a.Kept {
 			seq++
 		}
 		liar.settleHost()
@@ -127,7 +127,7 @@ func TestLyingReceiver(t *testing.T) {
 		s := w.senders[0]
 		sent := units.Bytes(0)
 		w.data = func(_ *source, h *eqds.Data, size units.Bytes) []trip {
-			if !h.Empty() {
+			if !h.IsRTS() {
 				sent += size
 			}
 			return nil
@@ -140,7 +140,7 @@ func TestLyingReceiver(t *testing.T) {
 			if r.IntN(2) == 0 {
 				c.Ack = s.sender.nxt + uint16(r.IntN(3)) // a good guess
 			}
-			s.sender.Control(w.now, &c)
+			s.sender.ReceiveControl(w.now, &c)
 			s.send()
 			w.at(w.now+us, lie)
 		}
@@ -148,8 +148,8 @@ func TestLyingReceiver(t *testing.T) {
 		w.at(0, lie)
 		w.run(50 * units.Millisecond)
 		// One window is asked for while another is not.
-		if most := 2 * w.config.Window * units.Bytes(50*units.Millisecond/w.config.RTO+1); sent > most {
-			t.Errorf("%v: %v are sent to a liar, want at most %v", b, sent, most)
+		if maxSent := 2 * w.config.Window * units.Bytes(50*units.Millisecond/w.config.RTO+1); sent > maxSent {
+			t.Errorf("%v: %v are sent to a liar, want at most %v", b, sent, maxSent)
 		}
 	}
 }

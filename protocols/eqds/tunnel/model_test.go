@@ -37,8 +37,8 @@ func (f *faults) trips() (all []trip) {
 	}
 }
 
-// calm ends all faults.
-func (f *faults) calm() { *f = faults{rand: f.rand, spread: us} }
+// stopFaults ends all faults.
+func (f *faults) stopFaults() { *f = faults{rand: f.rand, spread: us} }
 
 // TestNeighbours: a late copy has made the receiver start over with the epoch after the
 // sender's, in which the sender's numbers look like packets that have arrived. Waiting does not
@@ -49,14 +49,14 @@ func TestNeighbours(t *testing.T) {
 	s.push(60, 100)
 	w.run(units.Millisecond)
 	late := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Seq: s.sender.Epoch().Next().First()}
-	s.receiver.Data(w.now, &late, load{0, 0}, 100, false)
+	s.receiver.ReceiveData(w.now, &late, load{0, 0}, 100, false)
 	s.push(50, testMTU)
 	w.run(100 * units.Millisecond)
 	came := map[int]bool{}
 	for _, n := range s.delivered {
 		came[n] = true
 	}
-	if !s.sender.Idle() || s.sender.Counters().Reopened == 0 || len(came) != s.pushed {
+	if !s.sender.IsIdle() || s.sender.Counters().Reopened == 0 || len(came) != s.pushed {
 		t.Errorf("%d packets came, %+v", len(came), s.sender.Counters())
 	}
 }
@@ -74,7 +74,7 @@ func TestModel(t *testing.T) {
 		c.Window = units.Bytes(rapid.IntRange(2, 20).Draw(t, "window")) * c.MTU
 		w := newCreditWorld(t, c, nil, 3, credit)
 		f := &faults{rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))}
-		f.calm()
+		f.stopFaults()
 		w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {
 			if len(f.oldData) < 500 {
 				f.oldData = append(f.oldData, *h)
@@ -103,7 +103,7 @@ func TestModel(t *testing.T) {
 				if len(f.oldData) > 0 {
 					h := rapid.SampledFrom(f.oldData).Draw(t, "header")
 					s := w.senders[h.Sender]
-					s.receiver.Data(w.now, &h, load{s.id, 0}, 100, rapid.Bool().Draw(t, "trimmed"))
+					s.receiver.ReceiveData(w.now, &h, load{s.id, 0}, 100, rapid.Bool().Draw(t, "trimmed"))
 					w.settleHost()
 				}
 			},
@@ -111,7 +111,7 @@ func TestModel(t *testing.T) {
 				if len(f.oldControl) > 0 {
 					c := rapid.SampledFrom(f.oldControl).Draw(t, "header")
 					s := w.senders[c.Sender]
-					s.sender.Control(w.now, &c)
+					s.sender.ReceiveControl(w.now, &c)
 					s.send()
 				}
 			},
@@ -130,14 +130,14 @@ func TestModel(t *testing.T) {
 				}
 			},
 		})
-		f.calm()
+		f.stopFaults()
 		w.run(w.now + 5*units.Second)
 		for _, s := range w.senders {
 			s.push(50, testMTU)
 		}
 		w.run(w.now + 5*units.Second)
 		for _, s := range w.senders {
-			if packets, _ := s.receiver.Reorder(); !s.sender.Idle() || len(s.gone) != s.pushed || packets > 0 {
+			if packets, _ := s.receiver.ReorderQueue(); !s.sender.IsIdle() || len(s.gone) != s.pushed || packets > 0 {
 				t.Fatalf("%d stalls: of %d packets it is rid of %d, %d are in the reorder queue: %+v", s.id, s.pushed, len(s.gone), packets, s.sender.counted)
 			}
 		}
@@ -148,7 +148,7 @@ func TestModel(t *testing.T) {
 		}
 		// A window may be less than the bandwidth-delay product, here of 14 us, and a sender's
 		// remaining part of an MTU takes one MTU of the window.
-		each := max(3*w.pacer.Every(), 14*us/units.Time(c.limit()-1))
+		each := max(3*w.pacer.PullInterval(), 14*us/units.Time(c.windowMTUs()-1))
 		w.run(w.now + more*each + units.Millisecond)
 		for _, s := range w.senders {
 			if len(s.delivered) != more || !inOrder(s.delivered) || s.delivered[0] != s.pushed-more {

@@ -22,7 +22,7 @@ type paths struct {
 	left, number int
 }
 
-func (s *paths) reset(n int) {
+func (s *paths) resetPaths(n int) {
 	if len(s.all) != n {
 		s.all = make([]Path, n)
 	}
@@ -30,8 +30,8 @@ func (s *paths) reset(n int) {
 	s.left = 0
 }
 
-// next returns the path of the packet that leaves now.
-func (s *paths) next(r *rand.Rand) uint8 {
+// nextPath returns the path of the packet that leaves now.
+func (s *paths) nextPath(r *rand.Rand) uint8 {
 	n := len(s.all)
 	if s.left == 0 {
 		x := r.Uint32()
@@ -44,7 +44,7 @@ func (s *paths) next(r *rand.Rand) uint8 {
 	return path
 }
 
-func (p *Path) sample(rtt units.Time) {
+func (p *Path) sampleRTT(rtt units.Time) {
 	if p.Latency == 0 {
 		p.Latency = rtt
 		return

@@ -56,7 +56,7 @@ type Receiver[P any] struct {
 	allowed    units.Bytes // what the sender may send while the link is busy
 	unanswered units.Bytes // credit that has brought no data yet
 	holdAt     units.Time  // when a hold ends; units.Never without one
-	patience   units.Time  // length of the last hold
+	holdTime   units.Time  // length of the last hold
 	answered   units.Time  // when an RTS was last answered; -1 if never
 
 	waiting eqds.Control // acknowledgement that waits for a PULL to share a packet with
@@ -84,14 +84,14 @@ func (r *Receiver[P]) Open() bool { return r.open }
 // Epoch returns the epoch of the incarnation, if the receiver is Open.
 func (r *Receiver[P]) Epoch() eqds.Epoch { return r.epoch }
 
-// Reorder returns how much waits for packets with lower numbers.
-func (r *Receiver[P]) Reorder() (packets int, bytes units.Bytes) { return r.count, r.kept }
+// ReorderQueue returns how much waits for packets with lower numbers.
+func (r *Receiver[P]) ReorderQueue() (packets int, bytes units.Bytes) { return r.count, r.kept }
 
-// Used returns when the last packet arrived.
-func (r *Receiver[P]) Used() units.Time { return r.used }
+// LastUsed returns when the last packet arrived.
+func (r *Receiver[P]) LastUsed() units.Time { return r.used }
 
-// Wanted returns how many MTUs of credit the sender still wants.
-func (r *Receiver[P]) Wanted() int { return r.entry.Demand() }
+// WantedMTUs returns how many MTUs of credit the sender still wants.
+func (r *Receiver[P]) WantedMTUs() int { return r.entry.WantedMTUs() }
 
 // Receipts returns the receiver's counters.
 func (r *Receiver[P]) Receipts() Receipts { return r.counted }
@@ -103,18 +103,18 @@ type Answer struct {
 	Kept    bool // the receiver keeps or has delivered the payload; otherwise it is the caller's
 }
 
-// Data handles a packet of the sender: its header, its payload and its frame size before it was
+// ReceiveData handles a packet of the sender: its header, its payload and its frame size before it was
 // trimmed. p has no meaning if the packet is trimmed or carries nothing.
-func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool) (a Answer) {
+func (r *Receiver[P]) ReceiveData(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool) (a Answer) {
 	quiet := now-r.used > r.config.MaxRTO
 	r.used = now
 	if h.Flags.Has(eqds.FlagRST) {
 		if r.open && h.Seq-r.next < eqds.Span {
-			r.shut()
+			r.shutTunnel()
 		}
 		return a
 	}
-	if !r.synchronise(now, h, &a) {
+	if !r.checkEpoch(now, h, &a) {
 		return a
 	}
 	// A sender repeats a SYN packet only while it has no answer. If one is repeated later, the
@@ -126,9 +126,9 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		a.Send = true
 		if h.Flags.Has(eqds.FlagSYN) {
 			r.synced = true // so that its other SYN packets get the same answer
-			a.Control = r.advertisement()
+			a.Control = r.makeAdvertisement()
 		} else {
-			a.Control = r.refusal(h)
+			a.Control = r.makeRST(h)
 		}
 		return a
 	}
@@ -141,48 +141,48 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		return a
 	}
 	r.synced = r.synced || !h.Flags.Has(eqds.FlagSYN)
-	r.pacer.Want(&r.entry, h.Target)
+	r.pacer.RaiseTarget(&r.entry, h.Target)
 	if h.Flags.Has(eqds.FlagRTS) {
-		r.request(now, &a)
+		r.answerRTS(now, &a)
 	} else {
-		r.place(now, h, p, size, trimmed, &a)
+		r.placeData(now, h, p, size, trimmed, &a)
 	}
 	switch {
 	case !a.Send:
 		return a
-	case r.pacer.Head(now) == &r.entry:
+	case r.pacer.HeadSender(now) == &r.entry:
 		r.pacer.Next(now)
-		r.grant(now, &a.Control) // one packet says both
+		r.announceCredit(now, &a.Control) // one packet says both
 		return a
-	case r.config.AckDelay > 0 && (r.entry.Active() || r.gathers(&a)):
-		r.delay(now, &a)
+	case r.config.AckDelay > 0 && (r.entry.IsActive() || r.delaysAck(&a)):
+		r.delayAck(now, &a)
 	}
 	if a.Send {
-		r.leaves(&a.Control)
+		r.fillCredit(&a.Control)
 	}
 	return a
 }
 
-// synchronise compares epochs (Appendix A), and reports whether the packet belongs to this
+// checkEpoch compares epochs (Appendix A), and reports whether the packet belongs to this
 // incarnation, which it may have begun.
-func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool {
+func (r *Receiver[P]) checkEpoch(now units.Time, h *eqds.Data, a *Answer) bool {
 	syn, e := h.Flags.Has(eqds.FlagSYN), eqds.EpochOf(h.Seq)
 	switch {
 	case !syn && r.open, syn && r.open && e == r.epoch:
 		return true
 	case !syn:
 		r.counted.Mismatches++
-		a.Control, a.Send = r.refusal(h), true
+		a.Control, a.Send = r.makeRST(h), true
 		return false
 	case r.open && !e.After(r.epoch):
 		r.counted.Mismatches++
-		a.Control, a.Send = r.advertisement(), true
+		a.Control, a.Send = r.makeAdvertisement(), true
 		return false
 	}
-	r.release()
+	r.deliverAll()
 	r.open, r.synced, r.epoch, r.next, r.waitsTo = true, false, e, e.First(), units.Never
 	r.begun, r.since, r.acked = now, 0, r.next
-	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
+	r.pacer.JoinSender(&r.entry, r, r.class, r.config.windowMTUs())
 	r.counted.Opened++
 	// A new incarnation does not make a sender more honest: accounts and holds continue.
 	if r.holdAt != units.Never {
@@ -191,36 +191,36 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 	return true
 }
 
-// gathers reports whether the acknowledgement of a packet waits for more packets although no
+// delaysAck reports whether the acknowledgement of a packet waits for more packets although no
 // PULL is to follow. A sender that does not know yet that the tunnel is open is answered at
 // once.
-func (r *Receiver[P]) gathers(a *Answer) bool {
+func (r *Receiver[P]) delaysAck(a *Answer) bool {
 	return a.Kept && r.synced && a.Control.Flags.Has(eqds.FlagACK) && int(r.next-r.acked) < r.config.Credit
 }
 
-// leaves fills in the credit of a control packet that leaves now, and records what it
+// fillCredit fills in the credit of a control packet that leaves now, and records what it
 // acknowledges. With PULLs of one MTU it does not record that: another control packet then
 // rarely covers an acknowledgement that waits.
-func (r *Receiver[P]) leaves(c *eqds.Control) {
-	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
+func (r *Receiver[P]) fillCredit(c *eqds.Control) {
+	c.Pull, c.Busy = r.entry.PullNumber(), eqds.EncodeBusy(r.pacer.BusyTime())
 	if r.config.Credit == 1 || !c.Flags.Has(eqds.FlagACK) {
 		return
 	}
 	r.acked = c.Ack + 1
-	if covers(c, &r.waiting) {
+	if ackCovers(c, &r.waiting) {
 		r.waitsTo = units.Never
 	}
 }
 
-// covers reports whether a control packet acknowledges everything that another one does.
-func covers(c, other *eqds.Control) bool {
+// ackCovers reports whether a control packet acknowledges everything that another one does.
+func ackCovers(c, other *eqds.Control) bool {
 	return c.Flags.Has(eqds.FlagACK) && !other.Flags.Has(eqds.FlagNACK) && int16(c.Ack-other.Ack) >= 0
 }
 
-// delay makes an acknowledgement wait for a PULL. If another one with different content waits
+// delayAck makes an acknowledgement wait for a PULL. If another one with different content waits
 // already, that one is sent instead.
-func (r *Receiver[P]) delay(now units.Time, a *Answer) {
-	if !a.Control.Flags.Judges() || a.Control.Flags.Has(eqds.FlagNACK) {
+func (r *Receiver[P]) delayAck(now units.Time, a *Answer) {
+	if !a.Control.Flags.ReportsOnPacket() || a.Control.Flags.Has(eqds.FlagNACK) {
 		return
 	}
 	before, waited := r.waiting, r.waitsTo != units.Never
@@ -229,7 +229,7 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	case !waited:
 		r.waitsTo = now + r.config.AckDelay
 		a.Send = false
-	case before.Flags.Has(eqds.FlagACK) && a.Control.Flags.Has(eqds.FlagACK), r.config.Credit > 1 && covers(&a.Control, &before):
+	case before.Flags.Has(eqds.FlagACK) && a.Control.Flags.Has(eqds.FlagACK), r.config.Credit > 1 && ackCovers(&a.Control, &before):
 		a.Send = false // the new one says both
 	default:
 		r.waitsTo = now + r.config.AckDelay
@@ -237,43 +237,43 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	}
 }
 
-// Delayed returns the acknowledgement that has waited long enough for a PULL and must be sent
+// TakeDelayedAck returns the acknowledgement that has waited long enough for a PULL and must be sent
 // now; false if there is none.
-func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
+func (r *Receiver[P]) TakeDelayedAck(now units.Time) (c eqds.Control, ok bool) {
 	if r.waitsTo > now {
 		return c, false
 	}
 	r.waitsTo = units.Never
 	c = r.waiting
-	r.leaves(&c)
+	r.fillCredit(&c)
 	return c, true
 }
 
-// refusal returns the RST for a packet of another incarnation.
-func (r *Receiver[P]) refusal(h *eqds.Data) eqds.Control {
+// makeRST returns the RST for a packet of another incarnation.
+func (r *Receiver[P]) makeRST(h *eqds.Data) eqds.Control {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagRST, Sender: r.id, Ack: h.Seq}
 }
 
-// advertisement returns the control packet that announces the epoch.
-func (r *Receiver[P]) advertisement() eqds.Control {
+// makeAdvertisement returns the control packet that announces the epoch.
+func (r *Receiver[P]) makeAdvertisement() eqds.Control {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagSYN, Sender: r.id, Ack: r.epoch.First()}
 }
 
-// request answers an RTS with the highest pull number, unless it follows another too soon.
-func (r *Receiver[P]) request(now units.Time, a *Answer) {
+// answerRTS answers an RTS with the highest pull number, unless it follows another too soon.
+func (r *Receiver[P]) answerRTS(now units.Time, a *Answer) {
 	r.counted.Requests++
 	if r.answered >= 0 && now-r.answered < r.config.RTO/2 {
 		r.counted.Ignored++
 		return
 	}
 	r.answered = now
-	a.Control, a.Send = r.control(), true
+	a.Control, a.Send = r.makeControl(), true
 	a.Control.Flags |= eqds.FlagPULL
 }
 
-// control returns what all control packets say, except what leaves fills in: how far packets
+// makeControl returns what all control packets say, except what leaves fills in: how far packets
 // have arrived in order.
-func (r *Receiver[P]) control() eqds.Control {
+func (r *Receiver[P]) makeControl() eqds.Control {
 	c := eqds.Control{Flags: eqds.FlagControl, Sender: r.id, Ack: r.epoch.First()}
 	if !r.synced {
 		c.Flags |= eqds.FlagSYN
@@ -287,25 +287,25 @@ func (r *Receiver[P]) control() eqds.Control {
 
 // setVerdict sets the answer to a packet that is not acknowledged with others.
 func (r *Receiver[P]) setVerdict(a *Answer, seq uint16, verdict eqds.Flags) {
-	a.Control, a.Send = r.control(), true
+	a.Control, a.Send = r.makeControl(), true
 	a.Control.Flags = a.Control.Flags&^eqds.FlagACK | verdict
 	a.Control.Ack = seq
 }
 
-// place delivers, queues or refuses a data packet.
-func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool, a *Answer) {
+// placeData delivers, queues or refuses a data packet.
+func (r *Receiver[P]) placeData(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool, a *Answer) {
 	ahead := h.Seq - r.next
 	if ahead >= eqds.Span {
 		r.counted.Copies++
-		a.Control, a.Send = r.control(), true
+		a.Control, a.Send = r.makeControl(), true
 		return
 	}
-	if ahead > 0 && r.has(h.Seq) {
+	if ahead > 0 && r.isQueued(h.Seq) {
 		r.counted.Copies++
 		r.setVerdict(a, h.Seq, eqds.FlagSACK)
 		return
 	}
-	beyond := !r.charge(size)
+	beyond := !r.chargeCredit(size)
 	switch {
 	case trimmed:
 		r.counted.Trimmed++
@@ -321,34 +321,34 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	default:
 		a.Kept = true
 		r.counted.Packets++
-		r.advance()
+		r.advanceNext()
 		r.deliver(p)
-		r.drain(now)
-		a.Control, a.Send = r.control(), true
+		r.deliverInOrder(now)
+		a.Control, a.Send = r.makeControl(), true
 	}
 }
 
-// Pull returns the packet that announces the credit that the pacer has just given the tunnel.
-func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
-	c := r.control()
+// TakePull returns the packet that announces the credit that the pacer has just given the tunnel.
+func (r *Receiver[P]) TakePull(now units.Time) eqds.Control {
+	c := r.makeControl()
 	if r.waitsTo != units.Never {
 		if r.waiting.Flags.Has(eqds.FlagSACK) {
 			c = r.waiting
 		}
 		r.waitsTo = units.Never
 	}
-	r.grant(now, &c)
+	r.announceCredit(now, &c)
 	return c
 }
 
-// grant announces that credit in a packet for the sender.
-func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
+// announceCredit announces that credit in a packet for the sender.
+func (r *Receiver[P]) announceCredit(now units.Time, c *eqds.Control) {
 	r.counted.Pulls++
-	given := units.Bytes(r.entry.Given()) * r.config.MTU
+	given := units.Bytes(r.entry.LastGrant()) * r.config.MTU
 	r.allowed = min(r.allowed+given, 2*r.config.Window)
 	r.unanswered += given
 	c.Flags |= eqds.FlagPULL
-	r.leaves(c)
+	r.fillCredit(c)
 	if r.unanswered > r.config.Window+r.config.MTU {
 		r.denyCredit(now)
 	}
@@ -357,14 +357,14 @@ func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 // DropState drops all state, as if the receiver were out of memory. What waits in the reorder
 // queue is delivered.
 func (r *Receiver[P]) DropState() {
-	r.shut()
-	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
-	r.allowed, r.unanswered, r.patience, r.answered, r.holdAt = r.config.Window, 0, 0, -1, units.Never
+	r.shutTunnel()
+	r.pacer.JoinSender(&r.entry, r, r.class, r.config.windowMTUs())
+	r.allowed, r.unanswered, r.holdTime, r.answered, r.holdAt = r.config.Window, 0, 0, -1, units.Never
 }
 
-// shut closes the tunnel, and keeps the accounts of its sender.
-func (r *Receiver[P]) shut() {
-	r.release()
+// shutTunnel closes the tunnel, and keeps the accounts of its sender.
+func (r *Receiver[P]) shutTunnel() {
+	r.deliverAll()
 	r.pacer.RemoveSender(&r.entry)
 	r.open, r.waitsTo, r.late = false, units.Never, nil
 }
@@ -380,15 +380,15 @@ func (r *Receiver[P]) Close() (c eqds.Control, ok bool) {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagRST, Sender: r.id, Ack: next}, true
 }
 
-// Timer returns when Tick is due, or units.Never.
-func (r *Receiver[P]) Timer() units.Time { return min(r.holeAt, r.holdAt, r.waitsTo) }
+// NextTimer returns when OnTimer is due, or units.Never.
+func (r *Receiver[P]) NextTimer() units.Time { return min(r.holeAt, r.holdAt, r.waitsTo) }
 
-// Tick does what is due by now, except for an acknowledgement, which Delayed returns.
-func (r *Receiver[P]) Tick(now units.Time) {
+// OnTimer does what is due by now, except for an acknowledgement, which TakeDelayedAck returns.
+func (r *Receiver[P]) OnTimer(now units.Time) {
 	if r.holeAt <= now {
-		r.skip(now)
+		r.skipHole(now)
 	}
 	if r.holdAt <= now {
-		r.unhold()
+		r.releaseSender()
 	}
 }

@@ -5,21 +5,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// advance advances next by one.
-func (r *Receiver[P]) advance() {
+// advanceNext advances next by one.
+func (r *Receiver[P]) advanceNext() {
 	r.next++
 	r.since = min(r.since+1, eqds.Span)
 }
 
-// has reports whether packet seq is in the reorder queue.
-func (r *Receiver[P]) has(seq uint16) bool {
+// isQueued reports whether packet seq is in the reorder queue.
+func (r *Receiver[P]) isQueued(seq uint16) bool {
 	return int(seq-r.next) < len(r.late) && r.late[int(seq)&(len(r.late)-1)].full
 }
 
 // queueForReorder puts a packet into the reorder queue.
 func (r *Receiver[P]) queueForReorder(now units.Time, seq uint16, p P, size units.Bytes) {
 	if room := int(seq-r.next) + 1; room > len(r.late) {
-		r.widen(room)
+		r.growReorder(room)
 	}
 	r.late[int(seq)&(len(r.late)-1)] = slot[P]{p, uint32(size), true}
 	r.count++
@@ -29,8 +29,8 @@ func (r *Receiver[P]) queueForReorder(now units.Time, seq uint16, p P, size unit
 	}
 }
 
-// widen makes room for that many numbers.
-func (r *Receiver[P]) widen(room int) {
+// growReorder makes room for that many numbers.
+func (r *Receiver[P]) growReorder(room int) {
 	n := max(16, len(r.late))
 	for n < room {
 		n *= 2
@@ -45,13 +45,13 @@ func (r *Receiver[P]) widen(room int) {
 
 // deliverNext removes the next packet from the reorder queue and delivers it, if it is there.
 func (r *Receiver[P]) deliverNext() bool {
-	if r.count == 0 || !r.has(r.next) {
+	if r.count == 0 || !r.isQueued(r.next) {
 		return false
 	}
 	s := &r.late[int(r.next)&(len(r.late)-1)]
 	p, size := s.p, s.size
 	*s = slot[P]{}
-	r.advance()
+	r.advanceNext()
 	r.count--
 	r.kept -= units.Bytes(size)
 	r.counted.Packets++
@@ -59,8 +59,8 @@ func (r *Receiver[P]) deliverNext() bool {
 	return true
 }
 
-// drain delivers what is in order after next has advanced.
-func (r *Receiver[P]) drain(now units.Time) {
+// deliverInOrder delivers what is in order after next has advanced.
+func (r *Receiver[P]) deliverInOrder(now units.Time) {
 	for r.deliverNext() {
 	}
 	r.holeAt = units.Never
@@ -69,37 +69,37 @@ func (r *Receiver[P]) drain(now units.Time) {
 	}
 }
 
-// skip gives up on the packets before the first one that is there.
-func (r *Receiver[P]) skip(now units.Time) {
-	for !r.has(r.next) {
-		r.advance()
+// skipHole gives up on the packets before the first one that is there.
+func (r *Receiver[P]) skipHole(now units.Time) {
+	for !r.isQueued(r.next) {
+		r.advanceNext()
 		r.counted.Holes++
 	}
-	r.drain(now)
+	r.deliverInOrder(now)
 }
 
-// release delivers what is there, with holes, when the incarnation is over (Appendix A).
-func (r *Receiver[P]) release() {
+// deliverAll delivers what is there, with holes, when the incarnation is over (Appendix A).
+func (r *Receiver[P]) deliverAll() {
 	for r.count > 0 {
 		if !r.deliverNext() {
-			r.advance()
+			r.advanceNext()
 		}
 	}
 	r.holeAt = units.Never
 }
 
-// maxPatience bounds holds: a sender that has become honest is not kept out for ever.
-const maxPatience = units.Second
+// maxHoldTime bounds holds: a sender that has become honest is not kept out for ever.
+const maxHoldTime = units.Second
 
-// charge subtracts a packet from what the sender may send, and reports whether it may send
+// chargeCredit subtracts a packet from what the sender may send, and reports whether it may send
 // that. The sender gets its window back when the link has nothing to do.
-func (r *Receiver[P]) charge(size units.Bytes) bool {
+func (r *Receiver[P]) chargeCredit(size units.Bytes) bool {
 	r.unanswered = max(0, r.unanswered-size-size/4) // some are lost on their way
 	if r.holdAt != units.Never && r.unanswered <= r.config.Window {
-		r.patience = 0
-		r.unhold()
+		r.holdTime = 0
+		r.releaseSender()
 	}
-	if r.pacer.Busy() == 0 {
+	if r.pacer.BusyTime() == 0 {
 		r.allowed = max(r.allowed, r.config.Window)
 	}
 	if r.allowed+r.config.Window < size {
@@ -111,14 +111,14 @@ func (r *Receiver[P]) charge(size units.Bytes) bool {
 
 // denyCredit denies the sender more credit, for twice as long as the last time.
 func (r *Receiver[P]) denyCredit(now units.Time) {
-	r.patience = min(max(4*r.config.RTO, 2*r.patience), maxPatience)
-	r.holdAt = now + r.patience
+	r.holdTime = min(max(4*r.config.RTO, 2*r.holdTime), maxHoldTime)
+	r.holdAt = now + r.holdTime
 	r.counted.Holds++
 	r.pacer.HoldSender(&r.entry)
 }
 
-// unhold gives the sender another chance.
-func (r *Receiver[P]) unhold() {
+// releaseSender gives the sender another chance.
+func (r *Receiver[P]) releaseSender() {
 	r.unanswered, r.holdAt = 0, units.Never
-	r.pacer.Release(&r.entry)
+	r.pacer.ReleaseSender(&r.entry)
 }

@@ -67,7 +67,7 @@ type Counters struct {
 }
 
 // Sender is the sending end of a tunnel. P is the type of the packets that it carries. Inputs
-// come in time order; the results of Size and Timer hold until the next input.
+// come in time order; the results of NextSize and NextTimer hold until the next input.
 type Sender[P any] struct {
 	config *Config
 	rand   *rand.Rand
@@ -95,7 +95,7 @@ type Sender[P any] struct {
 	rtoAt  units.Time  // units.Never if nothing is in flight
 	askAt  units.Time  // when an RTS becomes due; units.Never if none will
 	asking bool        // an RTS is due
-	ready  units.Bytes // what Size returns; it is called far more often than this changes
+	ready  units.Bytes // what NextSize returns; it is called far more often than this changes
 
 	srtt, rttvar   units.Time
 	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
@@ -110,14 +110,14 @@ type Sender[P any] struct {
 // shared, not copied. done is called for each pushed packet when the sender no longer needs it.
 func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcome)) *Sender[P] {
 	s := &Sender[P]{config: c, id: id, rand: r, done: done, rtoAt: units.Never, askAt: units.Never}
-	s.paths.reset(c.Paths)
+	s.paths.resetPaths(c.Paths)
 	return s
 }
 
-// Resume makes the first incarnation of a new sender follow epoch e, the epoch of an earlier
+// ResumeAfter makes the first incarnation of a new sender follow epoch e, the epoch of an earlier
 // sender of the same tunnel. Without it the epoch is random, and the receiver may know a
 // greater one, which costs a round trip.
-func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
+func (s *Sender[P]) ResumeAfter(e eqds.Epoch) { s.epoch, s.known = e, true }
 
 // Phase returns the phase of the tunnel.
 func (s *Sender[P]) Phase() Phase { return s.phase }
@@ -132,8 +132,8 @@ func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.Le
 // not have them: those in flight and those that are missing.
 func (s *Sender[P]) Unacknowledged() int { return s.inFlight + s.lost }
 
-// Idle reports whether the sender has no packets.
-func (s *Sender[P]) Idle() bool { return s.sent.Len() == 0 && s.queue.Len() == 0 }
+// IsIdle reports whether the sender has no packets.
+func (s *Sender[P]) IsIdle() bool { return s.sent.Len() == 0 && s.queue.Len() == 0 }
 
 // Credit returns how much the sender may send now.
 func (s *Sender[P]) Credit() units.Bytes { return s.credit }
@@ -142,8 +142,8 @@ func (s *Sender[P]) Credit() units.Bytes { return s.credit }
 // paper's pull queue of a destination.
 func (s *Sender[P]) PullQueue() int { return int(s.told - s.pull) }
 
-// Busy returns until when the receiver has said that it is busy.
-func (s *Sender[P]) Busy() units.Time { return s.busy }
+// BusyUntil returns until when the receiver has said that it is busy.
+func (s *Sender[P]) BusyUntil() units.Time { return s.busy }
 
 // SRTT returns the smoothed round-trip time over all paths, 0 before the first.
 func (s *Sender[P]) SRTT() units.Time { return s.srtt }
@@ -161,8 +161,8 @@ func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	if size > s.config.MTU || size <= 0 {
 		return false
 	}
-	if s.Idle() {
-		s.wake(now)
+	if s.IsIdle() {
+		s.startSending(now)
 	}
 	s.queue.Push(item[P]{p, uint32(size)})
 	s.queued += size
@@ -170,11 +170,11 @@ func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	return true
 }
 
-// wake starts to send after the sender was idle.
-func (s *Sender[P]) wake(now units.Time) {
+// startSending starts to send after the sender was idle.
+func (s *Sender[P]) startSending(now units.Time) {
 	s.heard, s.timeouts, s.backoff, s.waits = now, 0, 0, 0
 	if s.phase == Closed {
-		s.open(now, true)
+		s.openIncarnation(now, true)
 		return
 	}
 	// A burst is allowed when the busy time is over (§5). What the receiver still owes is part
@@ -184,8 +184,8 @@ func (s *Sender[P]) wake(now units.Time) {
 	}
 }
 
-// open begins an incarnation. burst means that it may send before any PULL.
-func (s *Sender[P]) open(now units.Time, burst bool) {
+// openIncarnation begins an incarnation. burst means that it may send before any PULL.
+func (s *Sender[P]) openIncarnation(now units.Time, burst bool) {
 	if s.known {
 		s.epoch = s.epoch.Next()
 	} else {
@@ -201,9 +201,9 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 	s.counted.Opened++
 }
 
-// reopen replaces an incarnation that does not work by a new one; its packets wait again. The
+// replaceIncarnation replaces an incarnation that does not work by a new one; its packets wait again. The
 // new epoch is greater than after.
-func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
+func (s *Sender[P]) replaceIncarnation(now units.Time, after eqds.Epoch) {
 	for i := s.sent.Len() - 1; i >= 0; i-- {
 		if r := s.sent.At(i); r.fate != acked {
 			s.queue.PushFirst(r.item)
@@ -220,9 +220,9 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 	// A peer that makes a sender start over again and again gets no window for it.
 	burst := now >= s.burst
 	if burst {
-		s.burst = now + s.timeout()
+		s.burst = now + s.baseRTO()
 	}
-	s.open(now, burst)
+	s.openIncarnation(now, burst)
 }
 
 // forgetSent drops the state of all packets that were sent.
@@ -238,15 +238,15 @@ func (s *Sender[P]) forgetSent() {
 // DropState drops all state, including the epoch and the paths, and all packets, as if the sender
 // were out of memory or the host had restarted.
 func (s *Sender[P]) DropState() {
-	s.abandon()
+	s.abandonPackets()
 	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0
-	s.paths.reset(s.config.Paths)
+	s.paths.resetPaths(s.config.Paths)
 }
 
 // Close ends a tunnel that is Idle, and returns the RST that tells the receiver; nothing
 // depends on whether it arrives. It returns false if the tunnel is already closed or not Idle.
 func (s *Sender[P]) Close() (eqds.Data, bool) {
-	if s.phase == Closed || !s.Idle() {
+	if s.phase == Closed || !s.IsIdle() {
 		return eqds.Data{}, false
 	}
 	s.phase = Closed
@@ -254,8 +254,8 @@ func (s *Sender[P]) Close() (eqds.Data, bool) {
 	return eqds.Data{Flags: eqds.FlagRST, Next: eqds.NextNothing, Seq: s.nxt, Target: s.told, Sender: s.id}, true
 }
 
-// abandon gives up all packets.
-func (s *Sender[P]) abandon() {
+// abandonPackets gives up all packets.
+func (s *Sender[P]) abandonPackets() {
 	for i := range s.sent.Len() {
 		if r := s.sent.At(i); r.fate != acked {
 			s.done(r.p, Outcome{Path: r.path, Tries: r.tries})
@@ -268,23 +268,23 @@ func (s *Sender[P]) abandon() {
 	s.queued = 0
 }
 
-// timeout returns the retransmission timeout without backoff.
-func (s *Sender[P]) timeout() units.Time {
+// baseRTO returns the retransmission timeout without backoff.
+func (s *Sender[P]) baseRTO() units.Time {
 	return min(max(s.config.RTO, s.srtt+4*s.rttvar), s.config.MaxRTO)
 }
 
-// backed returns that timeout after some doublings.
-func (s *Sender[P]) backed(doublings uint8) units.Time {
-	t := s.timeout()
+// backedOffRTO returns that timeout after some doublings.
+func (s *Sender[P]) backedOffRTO(doublings uint8) units.Time {
+	t := s.baseRTO()
 	for ; doublings > 0 && t < s.config.MaxRTO; doublings-- {
 		t *= 2
 	}
 	return min(t, s.config.MaxRTO)
 }
 
-// head returns the packet that goes next if there is credit; size is 0 if there is none. Lost
+// headPacket returns the packet that goes next if there is credit; size is 0 if there is none. Lost
 // packets go before new ones.
-func (s *Sender[P]) head() (size units.Bytes, resent bool) {
+func (s *Sender[P]) headPacket() (size units.Bytes, resent bool) {
 	if s.lost > 0 {
 		return units.Bytes(s.firstMissing().size), true
 	}
@@ -306,23 +306,23 @@ func (s *Sender[P]) firstMissing() *record[P] {
 	return s.sent.At(s.lostAt)
 }
 
-// RequestLen is what Size returns for an RTS: the frame has headers only, and is not longer
+// RequestLen is what NextSize returns for an RTS: the frame has headers only, and is not longer
 // than the shortest frame.
 const RequestLen units.Bytes = 60
 
-// Size returns the size of what Next would return now; 0 if there is nothing.
-func (s *Sender[P]) Size() units.Bytes { return s.ready }
+// NextSize returns the size of what Next would return now; 0 if there is nothing.
+func (s *Sender[P]) NextSize() units.Bytes { return s.ready }
 
 // Next returns the header of the packet that leaves now, and whether there is one. carry means
 // that p is its payload; otherwise it has only the header. The packet stays the sender's until
 // done is called: the caller sends a copy.
 func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
-	size, resent := s.head()
+	size, resent := s.headPacket()
 	if size == 0 || size > s.credit {
 		if !s.asking {
 			return h, p, false, false
 		}
-		return s.request(now), p, false, true
+		return s.makeRTS(now), p, false, true
 	}
 	var r *record[P]
 	if resent {
@@ -342,49 +342,49 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 	s.counted.Packets++
 	s.credit -= size
 	s.inFlight++
-	r.fate, r.at, r.path = inFlight, now, s.paths.next(s.rand)
+	r.fate, r.at, r.path = inFlight, now, s.paths.nextPath(s.rand)
 	if r.tries < 255 {
 		r.tries++
 	}
 	h.Path = r.path
-	s.address(now, &h)
+	s.fillHeader(now, &h)
 	if s.rtoAt == units.Never {
-		s.rtoAt = now + s.backed(s.backoff)
+		s.rtoAt = now + s.backedOffRTO(s.backoff)
 	}
 	s.checkCredit(now)
 	return h, r.p, true, true
 }
 
-// request returns an RTS.
-func (s *Sender[P]) request(now units.Time) eqds.Data {
-	h := eqds.Data{Flags: eqds.FlagRTS, Next: eqds.NextNothing, Seq: s.nxt, Path: s.paths.next(s.rand)}
+// makeRTS returns an RTS.
+func (s *Sender[P]) makeRTS(now units.Time) eqds.Data {
+	h := eqds.Data{Flags: eqds.FlagRTS, Next: eqds.NextNothing, Seq: s.nxt, Path: s.paths.nextPath(s.rand)}
 	if s.told != s.pull {
 		// PULLs are lost, or the packets that asked for them.
 		s.timeouts++
 		s.waits = min(s.waits+1, maxDoublings)
 	}
-	s.address(now, &h)
+	s.fillHeader(now, &h)
 	s.counted.Requests++
 	s.checkCredit(now)
 	return h
 }
 
-// address fills in the fields common to all packets.
-func (s *Sender[P]) address(now units.Time, h *eqds.Data) {
+// fillHeader fills in the fields common to all packets.
+func (s *Sender[P]) fillHeader(now units.Time, h *eqds.Data) {
 	h.Sender = s.id
 	if s.phase == SynSent {
 		h.Flags |= eqds.FlagSYN
 	}
-	if t := s.target(); int16(t-s.told) > 0 {
+	if t := s.pullTarget(); int16(t-s.told) > 0 {
 		s.told = t
 	}
 	h.Target = s.told
 	s.asking, s.askAt = false, units.Never
 }
 
-// target returns the pull number that the sender wants to reach (§5). A missing part of an MTU
+// pullTarget returns the pull number that the sender wants to reach (§5). A missing part of an MTU
 // is rounded up to a whole one if that fits into the window.
-func (s *Sender[P]) target() uint16 {
+func (s *Sender[P]) pullTarget() uint16 {
 	w, mtu := s.config.Window, s.config.MTU
 	want := min(s.queued+s.again, w) - s.credit
 	if want <= 0 {
@@ -395,12 +395,12 @@ func (s *Sender[P]) target() uint16 {
 
 // pullDeadline returns until when to wait for PULLs: longer while the receiver has others to serve.
 func (s *Sender[P]) pullDeadline(now units.Time) units.Time {
-	return max(now+s.backed(s.waits), min(s.busy, now+s.config.MaxRTO))
+	return max(now+s.backedOffRTO(s.waits), min(s.busy, now+s.config.MaxRTO))
 }
 
 // checkCredit checks whether credit is missing. Every input ends here.
 func (s *Sender[P]) checkCredit(now units.Time) {
-	size, _ := s.head()
+	size, _ := s.headPacket()
 	switch {
 	case size == 0 || size <= s.credit:
 		s.asking, s.askAt = false, units.Never
@@ -416,9 +416,9 @@ func (s *Sender[P]) checkCredit(now units.Time) {
 	}
 }
 
-// Timer returns when Tick is due, or units.Never.
-func (s *Sender[P]) Timer() units.Time {
-	if s.Idle() {
+// NextTimer returns when OnTimer is due, or units.Never.
+func (s *Sender[P]) NextTimer() units.Time {
+	if s.IsIdle() {
 		return units.Never
 	}
 	return min(s.rtoAt, s.askAt)

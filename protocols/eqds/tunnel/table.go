@@ -19,14 +19,14 @@ type Key struct {
 // recently used one if that was idle for long enough, and is ignored otherwise; its sender asks
 // again.
 type Table[P any] struct {
-	limits  Limits
-	create  func(k Key) *Receiver[P]
-	gone    func(k Key, r *Receiver[P])
-	tunnels map[Key]*place[P]
-	peers   map[netip.Addr]int
-	order   queue.List[place[P]] // the least recently used first
-	last    *place[P]            // last one used: it is mostly the next one, too
-	refused uint64
+	limits   Limits
+	create   func(k Key) *Receiver[P]
+	onRemove func(k Key, r *Receiver[P])
+	tunnels  map[Key]*place[P]
+	peers    map[netip.Addr]int
+	order    queue.List[place[P]] // the least recently used first
+	last     *place[P]            // last one used: it is mostly the next one, too
+	refused  uint64
 }
 
 // Limits bound a Table. The paper has none; all are this project's.
@@ -52,19 +52,19 @@ type place[P any] struct {
 // NewTable returns an empty table. create makes the receiver of a new tunnel, and gone is
 // called for one that was removed; by then it is closed, and what waited in it has been
 // delivered.
-func NewTable[P any](l Limits, create func(k Key) *Receiver[P], gone func(k Key, r *Receiver[P])) *Table[P] {
-	return &Table[P]{limits: l, create: create, gone: gone, tunnels: map[Key]*place[P]{}, peers: map[netip.Addr]int{}}
+func NewTable[P any](l Limits, create func(k Key) *Receiver[P], onRemove func(k Key, r *Receiver[P])) *Table[P] {
+	return &Table[P]{limits: l, create: create, onRemove: onRemove, tunnels: map[Key]*place[P]{}, peers: map[netip.Addr]int{}}
 }
 
 // Len returns the number of tunnels.
 func (t *Table[P]) Len() int { return len(t.tunnels) }
 
-// Refused returns the number of packets that found no place.
-func (t *Table[P]) Refused() uint64 { return t.refused }
+// RefusedPackets returns the number of packets that found no place.
+func (t *Table[P]) RefusedPackets() uint64 { return t.refused }
 
-// Receive returns the receiver for a packet that arrives now, or nil if there is no place for
+// ReceiverFor returns the receiver for a packet that arrives now, or nil if there is no place for
 // it.
-func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
+func (t *Table[P]) ReceiverFor(now units.Time, k Key) *Receiver[P] {
 	p := t.last
 	if p != nil && p.key == k {
 		p.used = now
@@ -72,7 +72,7 @@ func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 	}
 	p = t.tunnels[k]
 	if p == nil {
-		if !t.room(now, k.From) {
+		if !t.makeRoom(now, k.From) {
 			t.refused++
 			return nil
 		}
@@ -102,11 +102,11 @@ func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
 	}
 }
 
-// Expire removes tunnels that were not used after since, the least recently used first, at most
+// ExpireUnused removes tunnels that were not used after since, the least recently used first, at most
 // most of them. It returns how many it removed.
-func (t *Table[P]) Expire(since units.Time, most int) (n int) {
-	for p := t.order.First(); n < most && p != nil && p.used <= since; p = t.order.First() {
-		t.remove(p)
+func (t *Table[P]) ExpireUnused(since units.Time, maxRemoved int) (n int) {
+	for p := t.order.First(); n < maxRemoved && p != nil && p.used <= since; p = t.order.First() {
+		t.removeReceiver(p)
 		n++
 	}
 	return n
@@ -115,20 +115,20 @@ func (t *Table[P]) Expire(since units.Time, most int) (n int) {
 // RemoveTunnel removes a tunnel, if it is there.
 func (t *Table[P]) RemoveTunnel(k Key) {
 	if p := t.tunnels[k]; p != nil {
-		t.remove(p)
+		t.removeReceiver(p)
 	}
 }
 
-// room makes room for one more tunnel of a peer, if it can.
-func (t *Table[P]) room(now units.Time, peer netip.Addr) bool {
+// makeRoom makes room for one more tunnel of a peer, if it can.
+func (t *Table[P]) makeRoom(now units.Time, peer netip.Addr) bool {
 	if t.peers[peer] >= t.limits.Peer {
-		return t.evict(now, t.eldest(peer))
+		return t.evictReceiver(now, t.oldestOf(peer))
 	}
-	return len(t.tunnels) < t.limits.Tunnels || t.evict(now, t.order.First())
+	return len(t.tunnels) < t.limits.Tunnels || t.evictReceiver(now, t.order.First())
 }
 
-// eldest returns the least recently used tunnel of a peer. A peer has few, and 256 sender IDs.
-func (t *Table[P]) eldest(peer netip.Addr) (eldest *place[P]) {
+// oldestOf returns the least recently used tunnel of a peer. A peer has few, and 256 sender IDs.
+func (t *Table[P]) oldestOf(peer netip.Addr) (eldest *place[P]) {
 	for id := range 256 {
 		if p := t.tunnels[Key{peer, uint8(id)}]; p != nil && (eldest == nil || p.used < eldest.used) {
 			eldest = p
@@ -137,15 +137,15 @@ func (t *Table[P]) eldest(peer netip.Addr) (eldest *place[P]) {
 	return eldest
 }
 
-func (t *Table[P]) evict(now units.Time, p *place[P]) bool {
+func (t *Table[P]) evictReceiver(now units.Time, p *place[P]) bool {
 	if now-p.used < t.limits.Idle {
 		return false
 	}
-	t.remove(p)
+	t.removeReceiver(p)
 	return true
 }
 
-func (t *Table[P]) remove(p *place[P]) {
+func (t *Table[P]) removeReceiver(p *place[P]) {
 	if t.last == p {
 		t.last = nil
 	}
@@ -155,5 +155,5 @@ func (t *Table[P]) remove(p *place[P]) {
 		delete(t.peers, p.key.From)
 	}
 	p.Receiver.DropState()
-	t.gone(p.key, p.Receiver)
+	t.onRemove(p.key, p.Receiver)
 }

@@ -39,12 +39,12 @@ func TestTable(t *testing.T) {
 				delete(used, k)
 				continue
 			}
-			before := x.Refused()
-			r := x.Receive(now, k)
+			before := x.RefusedPackets()
+			r := x.ReceiverFor(now, k)
 			// The simple table: the least recently used that may go.
 			want := true
 			if _, there := used[k]; !there {
-				own, least, all := 0, now+1, len(used)
+				own, minUsed, all := 0, now+1, len(used)
 				for other := range used {
 					if other.From == k.From {
 						own++
@@ -53,19 +53,19 @@ func TestTable(t *testing.T) {
 				full := own >= limits.Peer || all >= limits.Tunnels
 				for other, at := range used {
 					if own < limits.Peer || other.From == k.From {
-						least = min(least, at)
+						minUsed = min(minUsed, at)
 					}
 				}
-				want = !full || now-least >= limits.Idle
+				want = !full || now-minUsed >= limits.Idle
 			}
-			if (r != nil) != want || (x.Refused() > before) == want || r != nil && made[k] != r {
+			if (r != nil) != want || (x.RefusedPackets() > before) == want || r != nil && made[k] != r {
 				t.Fatalf("%v at %v: %v, want one: %v", k, now, r, want)
 			}
 			if r == nil {
 				continue
 			}
 			h := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Sender: k.Sender}
-			r.Data(now, &h, 1, testMTU, false)
+			r.ReceiveData(now, &h, 1, testMTU, false)
 			used[k] = now
 			for other := range used {
 				if made[other] == nil {
@@ -92,24 +92,24 @@ func TestInventedSenders(t *testing.T) {
 	pulls := map[netip.Addr]int{}
 	seq := eqds.Epoch(1).First()
 	rounds, sent := 0, 0
-	for now := units.Time(0); now < 100*units.Millisecond; now += pacer.Every() {
+	for now := units.Time(0); now < 100*units.Millisecond; now += pacer.PullInterval() {
 		rounds++
 		h := eqds.Data{Flags: eqds.FlagSYN | eqds.FlagRTS, Next: eqds.NextNothing, Seq: seq, Target: 10, Sender: uint8(rounds)}
-		if r := x.Receive(now, Key{liar, h.Sender}); r != nil {
-			r.Data(now, &h, 0, RequestLen, false)
+		if r := x.ReceiverFor(now, Key{liar, h.Sender}); r != nil {
+			r.ReceiveData(now, &h, 0, RequestLen, false)
 		}
-		r := x.Receive(now, Key{honest, 0})
+		r := x.ReceiverFor(now, Key{honest, 0})
 		if sent <= pulls[honest] { // it has a packet's credit ahead
-			d := eqds.Data{Next: eqds.NextIPv4, Seq: seq + uint16(sent), Target: r.entry.Number() + 10}
+			d := eqds.Data{Next: eqds.NextIPv4, Seq: seq + uint16(sent), Target: r.entry.PullNumber() + 10}
 			if sent == 0 {
 				d.Flags = eqds.FlagSYN
 			}
-			before := r.entry.Number()
-			if a := r.Data(now, &d, sent, testMTU, false); !a.Kept {
+			before := r.entry.PullNumber()
+			if a := r.ReceiveData(now, &d, sent, testMTU, false); !a.Kept {
 				t.Fatalf("packet %d of the honest one is refused: %+v", sent, r.Receipts())
 			}
 			sent++
-			pulls[honest] += int(r.entry.Number() - before)
+			pulls[honest] += int(r.entry.PullNumber() - before)
 		}
 		if s := pacer.Next(now); s != nil {
 			who := liar
@@ -117,13 +117,13 @@ func TestInventedSenders(t *testing.T) {
 				who = honest
 			}
 			pulls[who]++
-			s.Owner.Pull(now)
+			s.Owner.TakePull(now)
 		}
 	}
 	if total := pulls[honest] + pulls[liar]; pulls[liar] > total/50 || pulls[honest] < rounds*95/100 {
 		t.Errorf("of %d PULLs the liar has %d, the honest one %d of %d", total, pulls[liar], pulls[honest], rounds)
 	}
-	if x.Len() > 5 || x.Refused() == 0 {
-		t.Errorf("%d tunnels, %d packets refused", x.Len(), x.Refused())
+	if x.Len() > 5 || x.RefusedPackets() == 0 {
+		t.Errorf("%d tunnels, %d packets refused", x.Len(), x.RefusedPackets())
 	}
 }

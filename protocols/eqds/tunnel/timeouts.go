@@ -2,29 +2,29 @@ package tunnel
 
 import "github.com/weftlab/weft/sim/units"
 
-// Tick does what is due by now. Next returns an RTS that is due.
-func (s *Sender[P]) Tick(now units.Time) {
+// OnTimer does what is due by now. Next returns an RTS that is due.
+func (s *Sender[P]) OnTimer(now units.Time) {
 	if s.rtoAt <= now {
-		s.expire(now)
+		s.expirePackets(now)
 	}
 	if s.askAt <= now {
 		s.asking, s.askAt = true, units.Never
 	}
 	switch {
-	case s.Idle():
+	case s.IsIdle():
 	case now-s.heard >= s.config.GiveUp:
 		s.counted.GivenUp += uint64(s.queue.Len() + s.lost + s.inFlight)
-		s.abandon()
+		s.abandonPackets()
 		s.phase = Closed
 	case s.timeouts >= s.config.Timeouts:
-		s.reopen(now, s.epoch)
+		s.replaceIncarnation(now, s.epoch)
 	}
 	s.checkCredit(now)
 }
 
-// expire considers packets lost that have been in flight for too long.
-func (s *Sender[P]) expire(now units.Time) {
-	rto := s.backed(s.backoff)
+// expirePackets considers packets lost that have been in flight for too long.
+func (s *Sender[P]) expirePackets(now units.Time) {
+	rto := s.backedOffRTO(s.backoff)
 	next, expired := units.Never, false
 	for i := range s.sent.Len() {
 		r := s.sent.At(i)
@@ -32,7 +32,7 @@ func (s *Sender[P]) expire(now units.Time) {
 		case r.fate != inFlight:
 		case r.at+rto <= now:
 			s.paths.all[r.path].Lost++
-			s.miss(i)
+			s.markMissing(i)
 			expired = true
 		default:
 			next = min(next, r.at+rto)
@@ -47,8 +47,8 @@ func (s *Sender[P]) expire(now units.Time) {
 	s.rtoAt = next
 }
 
-// miss marks a packet in flight as missing, so that it is sent again.
-func (s *Sender[P]) miss(i int) {
+// markMissing marks a packet in flight as missing, so that it is sent again.
+func (s *Sender[P]) markMissing(i int) {
 	r := s.sent.At(i)
 	r.fate = missing
 	s.inFlight--

@@ -114,7 +114,7 @@ func (x *transcript) play(d *datadriven.TestData) {
 		x.out.WriteString("closed")
 	}
 	fmt.Fprintf(&x.out, "\ndelivered %v", s.delivered[x.came:])
-	if left, _ := s.receiver.Reorder(); left > 0 {
+	if left, _ := s.receiver.ReorderQueue(); left > 0 {
 		fmt.Fprintf(&x.out, ", %d in the reorder queue", left)
 	}
 	packets, _ := s.sender.Queue()
@@ -163,7 +163,7 @@ func (x *transcript) act(f []string) error {
 	switch f[0] {
 	case "data":
 		h := eqds.Data{Flags: flagsOf(f[1], false), Next: eqds.NextIPv4, Seq: seq, Target: uint16(last)}
-		if h.Empty() {
+		if h.IsRTS() {
 			h.Next = eqds.NextNothing
 		}
 		x.s.fly(h, load{0, 0}, testMTU)

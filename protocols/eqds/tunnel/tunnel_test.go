@@ -13,7 +13,7 @@ import (
 // knows.
 func (s *source) all(t testing.TB) {
 	t.Helper()
-	if len(s.delivered) != s.pushed || !inOrder(s.delivered) || len(s.gone) != s.pushed || !s.sender.Idle() {
+	if len(s.delivered) != s.pushed || !inOrder(s.delivered) || len(s.gone) != s.pushed || !s.sender.IsIdle() {
 		t.Fatalf("sender %d: of %d packets %d came, in order: %v; it is rid of %d", s.id, s.pushed, len(s.delivered), inOrder(s.delivered), len(s.gone))
 	}
 	for n, o := range s.gone {
@@ -51,7 +51,7 @@ func TestGoodput(t *testing.T) {
 			from := s.bytes
 			w.run(12 * units.Millisecond)
 			got := float64(s.bytes-from) / float64(testMTU)
-			if want := float64(10*units.Millisecond) / float64(w.pacer.Every()); got < want-float64(credit) || got > want+float64(credit) {
+			if want := float64(10*units.Millisecond) / float64(w.pacer.PullInterval()); got < want-float64(credit) || got > want+float64(credit) {
 				t.Errorf("%v, %d MTUs a PULL: %v packets in 10 ms, want %v", b, credit, got, want)
 			}
 		}
@@ -66,8 +66,8 @@ func TestSmallPackets(t *testing.T) {
 		s.push(10000, 100)
 		w.run(units.Second / 10)
 		s.all(t)
-		if pulls, most := s.receiver.Receipts().Pulls, uint64(10000*100/testMTU+2); pulls > most {
-			t.Errorf("%v: %d PULLs for 10000 packets of 100 bytes, want at most %d", b, pulls, most)
+		if pulls, maxPulls := s.receiver.Receipts().Pulls, uint64(10000*100/testMTU+2); pulls > maxPulls {
+			t.Errorf("%v: %d PULLs for 10000 packets of 100 bytes, want at most %d", b, pulls, maxPulls)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestFirstWindow(t *testing.T) {
 		s := w.senders[0]
 		sent := 0
 		w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {
-			if !h.Empty() {
+			if !h.IsRTS() {
 				sent++
 			}
 			return []trip{{delay: 5 * us}}
@@ -141,17 +141,17 @@ func TestTrimmed(t *testing.T) {
 // not fit and sends headers first. It decides the fate of packets.
 type bottleneck struct {
 	*world
-	limit, most, waiting int
-	free                 units.Time
+	limit, maxWaiting, waiting int
+	free                       units.Time
 }
 
 func (b *bottleneck) data(_ *source, h *eqds.Data, size units.Bytes) []trip {
 	now := b.now + 4*us
-	if h.Empty() || b.waiting == b.limit {
+	if h.IsRTS() || b.waiting == b.limit {
 		return []trip{{delay: 5 * us, trim: true}} // headers are few, and take no time here
 	}
 	b.waiting++
-	b.most = max(b.most, b.waiting)
+	b.maxWaiting = max(b.maxWaiting, b.waiting)
 	b.free = max(b.free, now) + testLine.TimeOf(packet.OnWire(size))
 	b.at(b.free, func() { b.waiting-- })
 	return []trip{{delay: b.free - b.now}}
@@ -181,7 +181,7 @@ func incast(t *testing.T, b Backend, credit int) {
 	for i, s := range w.senders {
 		before[i] = s.bytes
 	}
-	q.most = 0
+	q.maxWaiting = 0
 	w.run(25 * units.Millisecond)
 	low, high, sum := units.Bytes(1<<60), units.Bytes(0), units.Bytes(0)
 	for i, s := range w.senders {
@@ -194,9 +194,9 @@ func incast(t *testing.T, b Backend, credit int) {
 	if high-low > units.Bytes(4+credit)*testMTU {
 		t.Errorf("%v: some get %v, others %v", b, low, high)
 	}
-	t.Logf("%v, %d MTUs a PULL: %.3g b/s, %d packets in the queue, %v to %v for each", b, credit, float64(sum*8)/0.02, q.most, low, high)
-	if q.most > 15 {
-		t.Errorf("%v: %d packets in the queue", b, q.most)
+	t.Logf("%v, %d MTUs a PULL: %.3g b/s, %d packets in the queue, %v to %v for each", b, credit, float64(sum*8)/0.02, q.maxWaiting, low, high)
+	if q.maxWaiting > 15 {
+		t.Errorf("%v: %d packets in the queue", b, q.maxWaiting)
 	}
 	w.run(units.Second)
 	for _, s := range w.senders {
@@ -260,7 +260,7 @@ func TestReorderQueue(t *testing.T) {
 	s.pushed = 100
 	data := func(e eqds.Epoch, number int, size units.Bytes) Answer {
 		h := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Seq: e.First() + uint16(number)}
-		return s.receiver.Data(w.now, &h, load{0, number}, size, false)
+		return s.receiver.ReceiveData(w.now, &h, load{0, number}, size, false)
 	}
 	came := func(want ...int) {
 		t.Helper()
@@ -277,11 +277,11 @@ func TestReorderQueue(t *testing.T) {
 	if a := data(1, 3, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagSACK) {
 		t.Errorf("a copy of one that waits: %+v", a)
 	}
-	w.now = s.receiver.Timer()
-	s.receiver.Tick(w.now)
+	w.now = s.receiver.NextTimer()
+	s.receiver.OnTimer(w.now)
 	came(0, 2, 3)
-	if w.now != w.config.Reorder || s.receiver.Timer() != 2*w.config.Reorder {
-		t.Errorf("a hole is skipped at %v, the next at %v", w.now, s.receiver.Timer())
+	if w.now != w.config.Reorder || s.receiver.NextTimer() != 2*w.config.Reorder {
+		t.Errorf("a hole is skipped at %v, the next at %v", w.now, s.receiver.NextTimer())
 	}
 	if a := data(1, 1, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagACK) {
 		t.Errorf("one that was given up: %+v", a)
@@ -294,12 +294,12 @@ func TestReorderQueue(t *testing.T) {
 	if a := data(1, 17, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagNACK) {
 		t.Errorf("one beyond the window: %+v", a)
 	}
-	if packets, bytes := s.receiver.Reorder(); packets != 10 || bytes != w.config.Window {
+	if packets, bytes := s.receiver.ReorderQueue(); packets != 10 || bytes != w.config.Window {
 		t.Errorf("%d packets wait, %v", packets, bytes)
 	}
 	data(2, 0, testMTU)
 	came(0, 2, 3, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 0)
-	if s.receiver.Timer() != units.Never || s.receiver.Receipts().Holes != 1 {
+	if s.receiver.NextTimer() != units.Never || s.receiver.Receipts().Holes != 1 {
 		t.Errorf("%+v", s.receiver.Receipts())
 	}
 }
@@ -323,7 +323,7 @@ func TestSilentPeer(t *testing.T) {
 		w.data = works
 		s.push(100, testMTU)
 		w.run(4 * units.Second)
-		if len(s.delivered) != 100 || !s.sender.Idle() {
+		if len(s.delivered) != 100 || !s.sender.IsIdle() {
 			t.Errorf("%v: %d packets come later", b, len(s.delivered))
 		}
 	}

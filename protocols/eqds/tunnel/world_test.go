@@ -89,7 +89,7 @@ type source struct {
 	ticks     units.Time
 	windows   int         // unasked, in this incarnation
 	asked     units.Bytes // sent in this incarnation
-	born      uint64
+	created   uint64
 	pull      uint16      // last one seen
 	pulls     units.Bytes // in MTUs, in this incarnation
 }
@@ -145,7 +145,7 @@ func (s *source) push(n int, size units.Bytes) {
 	for range n {
 		p := load{s.id, s.pushed}
 		s.pushed++
-		if x := s.sender; x.Idle() && x.phase != Closed && x.config.Backend == NDP && s.now >= x.busy {
+		if x := s.sender; x.IsIdle() && x.phase != Closed && x.config.Backend == NDP && s.now >= x.busy {
 			s.windows++
 		}
 		if !s.sender.Push(s.now, p, size) {
@@ -158,7 +158,7 @@ func (s *source) push(n int, size units.Bytes) {
 // send sends what the line can take.
 func (s *source) send() {
 	s.check()
-	if size := s.sender.Size(); size > 0 && !s.armed {
+	if size := s.sender.NextSize(); size > 0 && !s.armed {
 		s.armed = true
 		s.at(s.free, func() {
 			s.armed = false
@@ -177,14 +177,14 @@ func (s *source) send() {
 			s.send()
 		})
 	}
-	if timer := s.sender.Timer(); timer < s.wakes {
+	if timer := s.sender.NextTimer(); timer < s.wakes {
 		s.wakes = timer
 		s.at(timer, func() {
 			if s.wakes == timer {
 				s.wakes = units.Never
 			}
-			if s.sender.Timer() <= s.now {
-				s.sender.Tick(s.now)
+			if s.sender.NextTimer() <= s.now {
+				s.sender.OnTimer(s.now)
 			}
 			s.send()
 		})
@@ -194,13 +194,13 @@ func (s *source) send() {
 // account checks that no more is sent than the credit that was asked for, and a window.
 func (s *source) account(size units.Bytes) {
 	x := s.sender
-	if s.born != x.counted.Opened {
-		s.born, s.asked, s.windows, s.pulls, s.pull = x.counted.Opened, 0, 1, 0, 0
+	if s.created != x.counted.Opened {
+		s.created, s.asked, s.windows, s.pulls, s.pull = x.counted.Opened, 0, 1, 0, 0
 	}
 	s.pulls += units.Bytes(x.pull - s.pull)
 	s.pull = x.pull
 	s.asked += size
-	if most := units.Bytes(s.windows)*s.config.Window + s.pulls*s.config.MTU; s.asked > most {
+	if maxAsked := units.Bytes(s.windows)*s.config.Window + s.pulls*s.config.MTU; s.asked > maxAsked {
 		s.t.Fatalf("%v: %v are sent, with %d windows and %d PULLs", s.now, s.asked, s.windows, s.pulls)
 	}
 }
@@ -213,7 +213,7 @@ func (s *Sender[P]) sizeOf(seq uint16) units.Bytes {
 // fly sends a data packet over the network, as bytes.
 func (s *source) fly(h eqds.Data, p load, size units.Bytes) {
 	var b [eqds.HeaderLen]byte
-	h.Put(b[:])
+	h.EncodeTo(b[:])
 	what := fmt.Sprintf("> %-8v %d:%-3d target %d", h.Flags, eqds.EpochOf(h.Seq), h.Seq%eqds.Span, h.Target)
 	trips := s.data(s, &h, size)
 	if s.seen != nil {
@@ -233,7 +233,7 @@ func (s *source) fly(h eqds.Data, p load, size units.Bytes) {
 			if err := h.Decode(b[:]); err != nil {
 				s.t.Fatal(err)
 			}
-			s.arrive(&h, p, size, x.trim && !h.Empty())
+			s.arrive(&h, p, size, x.trim && !h.IsRTS())
 		})
 	}
 }
@@ -242,14 +242,14 @@ func (s *source) fly(h eqds.Data, p load, size units.Bytes) {
 func (s *source) arrive(h *eqds.Data, p load, size units.Bytes, trimmed bool) {
 	before := len(s.delivered)
 	kept := s.receiver.count
-	a := s.receiver.Data(s.now, h, p, size, trimmed)
-	if !trimmed && !h.Empty() {
+	a := s.receiver.ReceiveData(s.now, h, p, size, trimmed)
+	if !trimmed && !h.IsRTS() {
 		s.bytes += size
 	}
 	if came := len(s.delivered) - before + s.receiver.count - kept; h.Flags&^eqds.FlagSYN == 0 && s.receiver.counted.Opened == 1 && a.Kept != (came == 1) {
 		s.t.Fatalf("kept %v, and has %d more", a.Kept, came)
 	}
-	if a.Kept && (trimmed || h.Empty()) {
+	if a.Kept && (trimmed || h.IsRTS()) {
 		s.t.Fatal("nothing is kept")
 	}
 	if a.Send {
@@ -261,7 +261,7 @@ func (s *source) arrive(h *eqds.Data, p load, size units.Bytes, trimmed bool) {
 // reply sends a control packet back.
 func (s *source) reply(c eqds.Control) {
 	var b [eqds.HeaderLen]byte
-	c.Put(b[:])
+	c.EncodeTo(b[:])
 	trips := s.control(s, &c)
 	if s.seen != nil {
 		what := fmt.Sprintf("< %-8v %d:%-3d pull %d", c.Flags, eqds.EpochOf(c.Ack), c.Ack%eqds.Span, c.Pull)
@@ -279,7 +279,7 @@ func (s *source) reply(c eqds.Control) {
 			if err := c.Decode(b[:]); err != nil {
 				s.t.Fatal(err)
 			}
-			s.sender.Control(s.now, &c)
+			s.sender.ReceiveControl(s.now, &c)
 			s.send()
 		})
 	}
@@ -287,26 +287,26 @@ func (s *source) reply(c eqds.Control) {
 
 // settleHost runs the host's timers.
 func (w *world) settleHost() {
-	if due := w.pacer.Due(); due != units.Never && !w.pulling {
+	if due := w.pacer.NextPull(); due != units.Never && !w.pulling {
 		w.pulling = true
 		w.at(due, func() {
 			w.pulling = false
 			if e := w.pacer.Next(w.now); e != nil {
-				w.senders[e.Owner.id].reply(e.Owner.Pull(w.now))
+				w.senders[e.Owner.id].reply(e.Owner.TakePull(w.now))
 			}
 			w.settleHost()
 		})
 	}
 	for _, s := range w.senders {
-		if timer := s.receiver.Timer(); timer < s.ticks {
+		if timer := s.receiver.NextTimer(); timer < s.ticks {
 			s.ticks = timer
 			w.at(timer, func() {
 				if s.ticks == timer {
 					s.ticks = units.Never
 				}
-				if s.receiver.Timer() <= w.now {
-					s.receiver.Tick(w.now)
-					if c, ok := s.receiver.Delayed(w.now); ok {
+				if s.receiver.NextTimer() <= w.now {
+					s.receiver.OnTimer(w.now)
+					if c, ok := s.receiver.TakeDelayedAck(w.now); ok {
 						s.reply(c)
 					}
 				}
@@ -329,12 +329,12 @@ func (w *world) run(until units.Time) {
 // check fails if a sender is in an impossible state.
 func (s *source) check() {
 	x := s.sender
-	owed := units.Bytes(x.told-x.pull) * s.config.MTU
-	if x.credit < 0 || int16(x.told-x.pull) < 0 || x.credit+owed > s.config.Window {
-		s.t.Fatalf("%v: %v of credit and %v asked for are more than a window of %v", s.now, x.credit, owed, s.config.Window)
+	wanted := units.Bytes(x.told-x.pull) * s.config.MTU
+	if x.credit < 0 || int16(x.told-x.pull) < 0 || x.credit+wanted > s.config.Window {
+		s.t.Fatalf("%v: %v of credit and %v asked for are more than a window of %v", s.now, x.credit, wanted, s.config.Window)
 	}
 	var span, again units.Bytes
-	lost, aloft := 0, 0
+	lost, numInFlight := 0, 0
 	for i := range x.sent.Len() {
 		r := x.sent.At(i)
 		span += units.Bytes(r.size)
@@ -346,7 +346,7 @@ func (s *source) check() {
 			lost++
 			again += units.Bytes(r.size)
 		case inFlight:
-			aloft++
+			numInFlight++
 		}
 	}
 	queued := x.queued
@@ -356,13 +356,13 @@ func (s *source) check() {
 			queued += units.Bytes(x.queue.At(i).size)
 		}
 	}
-	if span != x.span || again != x.again || lost != x.lost || aloft != x.inFlight || queued != x.queued || int(x.nxt-x.una) != x.sent.Len() || span > s.config.Window && x.sent.Len() > 1 {
+	if span != x.span || again != x.again || lost != x.lost || numInFlight != x.inFlight || queued != x.queued || int(x.nxt-x.una) != x.sent.Len() || span > s.config.Window && x.sent.Len() > 1 {
 		s.t.Fatalf("%v: the sender's sums are wrong: %+v", s.now, x)
 	}
-	if !x.Idle() && x.Size() == 0 && x.Timer() == units.Never {
+	if !x.IsIdle() && x.NextSize() == 0 && x.NextTimer() == units.Never {
 		s.t.Fatalf("%v: the sender waits for nothing: %+v", s.now, x)
 	}
-	if x.Idle() && (x.Size() != 0 || x.Timer() != units.Never) {
+	if x.IsIdle() && (x.NextSize() != 0 || x.NextTimer() != units.Never) {
 		s.t.Fatalf("%v: the sender has nothing to do, and does it", s.now)
 	}
 }

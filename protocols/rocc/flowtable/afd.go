@@ -28,30 +28,30 @@ type afd struct {
 	slots  []*entry
 }
 
-// Arrive implements Table.
-func (t *afd) Arrive(_ units.Time, p *packet.Packet) {
-	if !t.shouldSample() || !Counts(p) {
+// OnArrival implements Table.
+func (t *afd) OnArrival(_ units.Time, p *packet.Packet) {
+	if !t.shouldSample() || !CountsPacket(p) {
 		return
 	}
 	if t.sum == t.size {
-		t.change(t.slots[t.counts.find(t.rand.IntN(t.sum))], -1)
+		t.changeCount(t.slots[t.counts.findItem(t.rand.IntN(t.sum))], -1)
 	}
-	e := t.find(p)
+	e := t.findFlow(p)
 	if e == nil {
-		e = t.add(p)
+		e = t.addFlow(p)
 		if e.slot == len(t.slots) {
 			t.slots = append(t.slots, e)
 		}
 	}
-	t.change(e, 1)
+	t.changeCount(e, 1)
 }
 
-// change increments or decrements a count.
-func (t *afd) change(e *entry, by int) {
+// changeCount increments or decrements a count.
+func (t *afd) changeCount(e *entry, by int) {
 	before := e.count
 	e.count += by
 	t.sum += by
-	t.counts.add(e.slot, by)
+	t.counts.addWeight(e.slot, by)
 	switch {
 	case e.count == 0:
 		t.removeFlow(e)
@@ -62,11 +62,11 @@ func (t *afd) change(e *entry, by int) {
 	}
 }
 
-// Depart implements Table. It does nothing: only samples count.
-func (*afd) Depart(units.Time, *packet.Packet) {}
+// OnDeparture implements Table. It does nothing: only samples count.
+func (*afd) OnDeparture(units.Time, *packet.Packet) {}
 
-// Feedback implements Table.
-func (t *afd) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
+// EachFlow implements Table.
+func (t *afd) EachFlow(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
 func (t *afd) Len(units.Time) int { return t.known.Len() }
@@ -78,16 +78,16 @@ type weights []int32
 // newWeights returns the weights of n items, all 0.
 func newWeights(n int) weights { return make(weights, n+1) }
 
-// add adds to the weight of an item.
-func (w weights) add(i, by int) {
+// addWeight adds to the weight of an item.
+func (w weights) addWeight(i, by int) {
 	for i++; i < len(w); i += i & -i {
 		w[i] += int32(by)
 	}
 }
 
-// find returns the item that x falls on when all items lie in a row. x is at least 0 and
+// findItem returns the item that x falls on when all items lie in a row. x is at least 0 and
 // less than the sum of the weights.
-func (w weights) find(x int) int {
+func (w weights) findItem(x int) int {
 	at := 0
 	for step := 1 << (bits.Len(uint(len(w)-1)) - 1); step > 0; step /= 2 {
 		if at+step < len(w) && int(w[at+step]) <= x {

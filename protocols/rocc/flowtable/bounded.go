@@ -21,18 +21,18 @@ type bounded struct {
 	quiet queue.List[entry] // all flows, the longest silent first
 }
 
-// Arrive implements Table.
-func (t *bounded) Arrive(now units.Time, p *packet.Packet) {
-	if !Counts(p) {
+// OnArrival implements Table.
+func (t *bounded) OnArrival(now units.Time, p *packet.Packet) {
+	if !CountsPacket(p) {
 		return
 	}
 	t.forgetOld(now)
-	e := t.find(p)
+	e := t.findFlow(p)
 	if e == nil {
 		if t.flows.n == t.size {
-			t.end(t.quiet.First())
+			t.endFlow(t.quiet.First())
 		}
-		e = t.add(p)
+		e = t.addFlow(p)
 		t.known.Push(&e.known, e)
 	} else {
 		t.quiet.Remove(&e.quiet)
@@ -44,24 +44,24 @@ func (t *bounded) Arrive(now units.Time, p *packet.Packet) {
 // forgetOld ends the flows that have been silent for the age.
 func (t *bounded) forgetOld(now units.Time) {
 	for e := t.quiet.First(); e != nil && now-e.last >= t.age; e = t.quiet.First() {
-		t.end(e)
+		t.endFlow(e)
 	}
 }
 
-// end removes a flow from all structures.
-func (t *bounded) end(e *entry) {
+// endFlow removes a flow from all structures.
+func (t *bounded) endFlow(e *entry) {
 	t.quiet.Remove(&e.quiet)
 	t.removeFlow(e)
 }
 
-// Depart implements Table. It does nothing: only arrivals count.
-func (*bounded) Depart(units.Time, *packet.Packet) {}
+// OnDeparture implements Table. It does nothing: only arrivals count.
+func (*bounded) OnDeparture(units.Time, *packet.Packet) {}
 
-// Feedback implements Table.
-func (t *bounded) Feedback(now units.Time, tell func(f *Flow)) {
+// EachFlow implements Table.
+func (t *bounded) EachFlow(now units.Time, tell func(f *Flow)) {
 	t.forgetOld(now)
 	t.eachFlow(tell)
-	t.rest()
+	t.freeMemory()
 }
 
 // Len implements Table.

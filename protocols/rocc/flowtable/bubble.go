@@ -39,19 +39,19 @@ type bubble struct {
 // bubbleKnown is the number of samples at which a flow becomes known.
 const bubbleKnown = 2
 
-// Arrive implements Table.
-func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
-	if !t.shouldSample() || !Counts(p) {
+// OnArrival implements Table.
+func (t *bubble) OnArrival(now units.Time, p *packet.Packet) {
+	if !t.shouldSample() || !CountsPacket(p) {
 		return
 	}
-	e := t.find(p)
+	e := t.findFlow(p)
 	if e == nil {
 		if n := len(t.order); n == t.size {
 			t.removeFlow(t.order[n-1])
 			t.order = t.order[:n-1]
 			t.overflow = true
 		}
-		e = t.add(p)
+		e = t.addFlow(p)
 		e.slot = len(t.order)
 		t.order = append(t.order, e)
 	}
@@ -60,28 +60,28 @@ func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
 		t.known.Push(&e.known, e)
 	}
 	if above := e.slot - 1; above >= 0 && t.order[above].count < e.count {
-		t.place(t.order[above], e.slot)
-		t.place(e, above)
+		t.placeEntry(t.order[above], e.slot)
+		t.placeEntry(e, above)
 	}
 }
 
-// place puts an entry at a position in the order.
-func (t *bubble) place(e *entry, at int) { t.order[at], e.slot = e, at }
+// placeEntry puts an entry at a position in the order.
+func (t *bubble) placeEntry(e *entry, at int) { t.order[at], e.slot = e, at }
 
-// Depart implements Table. It does nothing: only samples count.
-func (*bubble) Depart(units.Time, *packet.Packet) {}
+// OnDeparture implements Table. It does nothing: only samples count.
+func (*bubble) OnDeparture(units.Time, *packet.Packet) {}
 
-// Feedback implements Table.
-func (t *bubble) Feedback(now units.Time, tell func(f *Flow)) {
+// EachFlow implements Table.
+func (t *bubble) EachFlow(now units.Time, tell func(f *Flow)) {
 	for e := range t.known.All() {
-		if t.active(now, e) {
+		if t.isActive(now, e) {
 			tell(&e.Flow)
 		}
 	}
 	if now >= t.next {
 		t.next = now + t.age
-		t.clean(now)
-		t.tune()
+		t.removeInactive(now)
+		t.tuneSampling()
 	}
 }
 
@@ -89,21 +89,21 @@ func (t *bubble) Feedback(now units.Time, tell func(f *Flow)) {
 func (t *bubble) Len(now units.Time) int {
 	n := 0
 	for e := range t.known.All() {
-		if t.active(now, e) {
+		if t.isActive(now, e) {
 			n++
 		}
 	}
 	return n
 }
 
-// active reports whether a flow was sampled within the age.
-func (t *bubble) active(now units.Time, e *entry) bool { return now-e.last < t.age }
+// isActive reports whether a flow was sampled within the age.
+func (t *bubble) isActive(now units.Time, e *entry) bool { return now-e.last < t.age }
 
-// clean forgets inactive flows and halves the counts of the others, which keeps their order.
-func (t *bubble) clean(now units.Time) {
+// removeInactive forgets inactive flows and halves the counts of the others, which keeps their order.
+func (t *bubble) removeInactive(now units.Time) {
 	kept := t.order[:0]
 	for _, e := range t.order {
-		if !t.active(now, e) {
+		if !t.isActive(now, e) {
 			t.removeFlow(e)
 			continue
 		}
@@ -116,8 +116,8 @@ func (t *bubble) clean(now units.Time) {
 	t.order = kept
 }
 
-// tune sets the sampling rate.
-func (t *bubble) tune() {
+// tuneSampling sets the sampling rate.
+func (t *bubble) tuneSampling() {
 	switch {
 	case t.overflow:
 		t.each = min(2*t.each, maxSample)

@@ -136,32 +136,32 @@ func (c Config) Validate() error {
 	var check registry.Check
 	kind := c.WithDefaults().Kind
 	if !slices.Contains(Kinds, kind) {
-		check.Bad(KeyKind, kind, "one of %s", join(Kinds))
+		check.AddRange(KeyKind, kind, "one of %s", listKinds(Kinds))
 		return check.Err()
 	}
 	has := kind.Keys()
 	// fits reports whether there is a value to check.
 	fits := func(key string, given bool) bool {
 		if given && !slices.Contains(has, key) {
-			check.Unfit(key, key+" has no effect on table: "+string(kind), "leave it out, or choose "+join(with(key)))
+			check.AddUnfit(key, key+" has no effect on table: "+string(kind), "leave it out, or choose "+listKinds(kindsWith(key)))
 			return false
 		}
 		return given
 	}
 	if fits(KeySize, c.Size != 0) {
-		check.Number(KeySize, c.Size, 1, MaxSize)
+		check.CheckNumber(KeySize, c.Size, 1, MaxSize)
 	}
 	if fits(KeyAge, c.Age != 0) {
-		check.Time(KeyAge, c.Age, units.Picosecond)
+		check.CheckTime(KeyAge, c.Age, units.Picosecond)
 	}
 	if fits(KeySample, c.Sample != 0) {
-		check.Number(KeySample, c.Sample, 1, maxSample)
+		check.CheckNumber(KeySample, c.Sample, 1, maxSample)
 	}
 	return check.Err()
 }
 
-// with returns the tables that have a parameter.
-func with(key string) []Kind {
+// kindsWith returns the tables that have a parameter.
+func kindsWith(key string) []Kind {
 	var have []Kind
 	for _, k := range Kinds {
 		if slices.Contains(k.Keys(), key) {
@@ -171,8 +171,8 @@ func with(key string) []Kind {
 	return have
 }
 
-// join lists tables: "a, b or c".
-func join(kinds []Kind) string {
+// listKinds lists tables: "a, b or c".
+func listKinds(kinds []Kind) string {
 	var b strings.Builder
 	for i, k := range kinds {
 		switch {

@@ -41,14 +41,14 @@ func (x *traffic) interval() (big [elephants]bool, small int) {
 			flow = r / 3
 		}
 		p := x.packets[flow]
-		x.table.Arrive(x.now, p)
+		x.table.OnArrival(x.now, p)
 		if x.queue = append(x.queue, p); len(x.queue) > 64 {
-			x.table.Depart(x.now, x.queue[0])
+			x.table.OnDeparture(x.now, x.queue[0])
 			x.queue = x.queue[1:]
 		}
 		x.now += 120 * units.Nanosecond
 	}
-	x.table.Feedback(x.now, func(f *Flow) {
+	x.table.EachFlow(x.now, func(f *Flow) {
 		if f.Key.Flow < elephants {
 			big[f.Key.Flow] = true
 		} else {
@@ -76,7 +76,7 @@ func TestElephants(t *testing.T) {
 	} {
 		t.Run(string(c.kind), func(t *testing.T) {
 			const warm, measured = 250, 2000
-			var least, most, told, gone = 1.0, 0, 0.0, 0
+			var minShare, maxFlows, told, gone = 1.0, 0, 0.0, 0
 			for seed := range uint64(3) {
 				x := newTraffic(Config{Kind: c.kind}, seed)
 				var counts [elephants]int
@@ -91,10 +91,10 @@ func TestElephants(t *testing.T) {
 						}
 					}
 					told += float64(small) / measured / 3
-					most = max(most, small)
+					maxFlows = max(maxFlows, small)
 				}
 				for _, n := range counts {
-					least = min(least, float64(n)/measured)
+					minShare = min(minShare, float64(n)/measured)
 				}
 				x.mice = true
 				last := 0
@@ -105,8 +105,8 @@ func TestElephants(t *testing.T) {
 				}
 				gone = max(gone, last)
 			}
-			t.Logf("each elephant is told in %.2f%% of the intervals or more, %.1f mice in an interval (most %d); elephants that end are told for %d intervals", least*100, told, most, gone)
-			if least < c.share || told > c.mice || gone > c.gone {
+			t.Logf("each elephant is told in %.2f%% of the intervals or more, %.1f mice in an interval (most %d); elephants that end are told for %d intervals", minShare*100, told, maxFlows, gone)
+			if minShare < c.share || told > c.mice || gone > c.gone {
 				t.Errorf("want %.2f%% or more, %.1f mice and %d intervals or less", c.share*100, c.mice, c.gone)
 			}
 		})

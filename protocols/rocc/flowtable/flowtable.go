@@ -29,16 +29,16 @@ type Flow struct {
 
 // Table holds the flows that share a queue. The times passed to it never decrease.
 type Table interface {
-	// Arrive records a packet that joins the queue.
-	Arrive(now units.Time, p *packet.Packet)
-	// Depart records a packet that leaves the queue, for whatever reason. Every packet that
+	// OnArrival records a packet that joins the queue.
+	OnArrival(now units.Time, p *packet.Packet)
+	// OnDeparture records a packet that leaves the queue, for whatever reason. Every packet that
 	// arrives departs once, and belongs to the same flow then.
-	Depart(now units.Time, p *packet.Packet)
-	// Feedback calls tell for the flows that are known now, in the order in which they
+	OnDeparture(now units.Time, p *packet.Packet)
+	// EachFlow calls tell for the flows that are known now, in the order in which they
 	// became known, and begins the next interval. A flow is valid only during the call,
 	// which must not use the table.
-	Feedback(now units.Time, tell func(f *Flow))
-	// Len returns the number of flows that Feedback would pass now. It changes nothing.
+	EachFlow(now units.Time, tell func(f *Flow))
+	// Len returns the number of flows that EachFlow would pass now. It changes nothing.
 	Len(now units.Time) int
 }
 
@@ -65,32 +65,32 @@ func New(c Config, random *rand.Rand) Table {
 	panic("flowtable: unknown kind " + string(c.Kind))
 }
 
-// Counts reports whether a packet belongs to a flow whose sender can be informed of a rate.
+// CountsPacket reports whether a packet belongs to a flow whose sender can be informed of a rate.
 // These do not: packets other than IP; messages of a protocol, mostly from switches;
 // acknowledgements and CNPs of RoCEv2, which no rate control holds back; and headers on
 // their way back, which travel against the flow.
-func Counts(p *packet.Packet) bool {
+func CountsPacket(p *packet.Packet) bool {
 	if p.Version == 0 || p.Message != nil || p.Returned {
 		return false
 	}
 	switch {
 	case p.RoCE != nil:
-		return sends(p.RoCE.BTH.Opcode)
+		return obeysLimit(p.RoCE.BTH.Opcode)
 	case p.Flow == packet.Real && p.DstPort == roce.Port && p.Proto == wire.ProtoUDP:
-		if o, ok := opcode(p); ok {
-			return sends(o)
+		if o, ok := opcodeOf(p); ok {
+			return obeysLimit(o)
 		}
 	}
 	return true
 }
 
-// sends reports whether the rate limit of a sender applies to packets of an opcode.
-func sends(o roce.Opcode) bool {
-	return o != roce.RC.With(roce.Ack) && o != roce.RC.With(roce.AtomicAck) && o != roce.NotifyCongestion
+// obeysLimit reports whether the rate limit of a sender applies to packets of an opcode.
+func obeysLimit(o roce.Opcode) bool {
+	return o != roce.RC.WithOperation(roce.Ack) && o != roce.RC.WithOperation(roce.AtomicAck) && o != roce.NotifyCongestion
 }
 
-// opcode returns the opcode of a RoCEv2 packet with wire bytes.
-func opcode(p *packet.Packet) (roce.Opcode, bool) {
+// opcodeOf returns the opcode of a RoCEv2 packet with wire bytes.
+func opcodeOf(p *packet.Packet) (roce.Opcode, bool) {
 	ip := p.Ethernet()
 	if len(ip) <= int(p.L3) {
 		return 0, false

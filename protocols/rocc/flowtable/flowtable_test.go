@@ -22,10 +22,10 @@ func of(flow int) *packet.Packet {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// told returns the flows that Feedback passes.
+// told returns the flows that EachFlow passes.
 func told(t Table, now units.Time) []int {
 	var flows []int
-	t.Feedback(now, func(f *Flow) { flows = append(flows, int(f.Key.Flow)) })
+	t.EachFlow(now, func(f *Flow) { flows = append(flows, int(f.Key.Flow)) })
 	return flows
 }
 
@@ -39,9 +39,9 @@ func play(t *testing.T, table Table, script string) {
 		n, _ := strconv.Atoi(what)
 		switch step[0] {
 		case '+':
-			table.Arrive(now, of(n))
+			table.OnArrival(now, of(n))
 		case '-':
-			table.Depart(now, of(n))
+			table.OnDeparture(now, of(n))
 		case '@':
 			now = units.Time(n) * units.Microsecond
 		case '=':
@@ -106,7 +106,7 @@ func TestBubbleRate(t *testing.T) {
 	var now units.Time
 	step := func(flows int) {
 		for i := range 1000 {
-			b.Arrive(now, of(i%flows))
+			b.OnArrival(now, of(i%flows))
 		}
 		now += units.Microsecond
 		told(b, now)
@@ -128,7 +128,7 @@ func TestBubbleRate(t *testing.T) {
 	}
 }
 
-// TestFlow checks that Feedback passes what messages need.
+// TestFlow checks that EachFlow passes what messages need.
 func TestFlow(t *testing.T) {
 	from, to := netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
 	p := &packet.Packet{Flow: packet.NIC, Version: 6, Origin: 7, RoCE: &packet.RoCE{Addresses: packet.NewAddresses(from, to)}}
@@ -140,10 +140,10 @@ func TestFlow(t *testing.T) {
 		}
 		table := New(c, newRand(1))
 		for range 3 {
-			table.Arrive(0, p)
+			table.OnArrival(0, p)
 		}
 		calls := 0
-		table.Feedback(0, func(f *Flow) {
+		table.EachFlow(0, func(f *Flow) {
 			calls++
 			if want := (Flow{Key: p.FlowKey(roce.Port), Version: 6, Origin: 7}); *f != want {
 				t.Errorf("%s: %+v, not %+v", k, *f, want)
@@ -180,7 +180,7 @@ func TestCounts(t *testing.T) {
 	returned.Returned = true
 	arp := of(1)
 	arp.Flow, arp.Version = packet.Real, 0
-	other := frame(4, roce.RC.With(roce.Ack), 99)
+	other := frame(4, roce.RC.WithOperation(roce.Ack), 99)
 	other.DstPort++
 	for name, c := range map[string]struct {
 		p    *packet.Packet
@@ -190,21 +190,21 @@ func TestCounts(t *testing.T) {
 		"no IP":                 {arp, false},
 		"a message":             {&packet.Packet{Flow: packet.Protocol, Version: 4, Message: &packet.Message{}}, false},
 		"returned headers":      {returned, false},
-		"WRITE":                 {nic(roce.RC.With(roce.WriteMiddle)), true},
-		"READ response":         {nic(roce.RC.With(roce.ReadMiddle)), true},
-		"UD SEND":               {nic(roce.UD.With(roce.SendOnly)), true},
-		"acknowledgement":       {nic(roce.RC.With(roce.Ack)), false},
-		"atomic acknowledge":    {nic(roce.RC.With(roce.AtomicAck)), false},
+		"WRITE":                 {nic(roce.RC.WithOperation(roce.WriteMiddle)), true},
+		"READ response":         {nic(roce.RC.WithOperation(roce.ReadMiddle)), true},
+		"UD SEND":               {nic(roce.UD.WithOperation(roce.SendOnly)), true},
+		"acknowledgement":       {nic(roce.RC.WithOperation(roce.Ack)), false},
+		"atomic acknowledge":    {nic(roce.RC.WithOperation(roce.AtomicAck)), false},
 		"CNP":                   {nic(roce.NotifyCongestion), false},
-		"a guest's WRITE":       {frame(4, roce.RC.With(roce.WriteOnly), 99), true},
-		"a guest's ack, IPv4":   {frame(4, roce.RC.With(roce.Ack), 99), false},
-		"a guest's ack, IPv6":   {frame(6, roce.RC.With(roce.Ack), 99), false},
+		"a guest's WRITE":       {frame(4, roce.RC.WithOperation(roce.WriteOnly), 99), true},
+		"a guest's ack, IPv4":   {frame(4, roce.RC.WithOperation(roce.Ack), 99), false},
+		"a guest's ack, IPv6":   {frame(6, roce.RC.WithOperation(roce.Ack), 99), false},
 		"a guest's CNP":         {frame(6, roce.NotifyCongestion, 99), false},
-		"no room for an opcode": {frame(4, roce.RC.With(roce.Ack), 0), true},
-		"no IP header":          {frame(4, roce.RC.With(roce.Ack), -28), true},
+		"no room for an opcode": {frame(4, roce.RC.WithOperation(roce.Ack), 0), true},
+		"no IP header":          {frame(4, roce.RC.WithOperation(roce.Ack), -28), true},
 		"another port":          {other, true},
 	} {
-		if got := Counts(c.p); got != c.want {
+		if got := CountsPacket(c.p); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 		if c.want {
@@ -215,12 +215,12 @@ func TestCounts(t *testing.T) {
 			config.Sample = min(config.Sample, 1)
 			table := New(config, newRand(1))
 			for range 3 {
-				table.Arrive(0, c.p)
+				table.OnArrival(0, c.p)
 			}
 			if n := table.Len(0); n != 0 {
 				t.Errorf("%s: %s knows %d flows", name, k, n)
 			}
-			table.Depart(0, c.p)
+			table.OnDeparture(0, c.p)
 		}
 	}
 }
@@ -239,17 +239,17 @@ func TestNoAllocation(t *testing.T) {
 			count := func(*Flow) { n++ }
 			round := func() {
 				for _, p := range packets[:flows] {
-					table.Arrive(now, p)
-					table.Arrive(now, p)
+					table.OnArrival(now, p)
+					table.OnArrival(now, p)
 					now += 100 * units.Nanosecond
 				}
-				table.Feedback(now, count)
+				table.EachFlow(now, count)
 				for _, p := range packets[:flows] {
-					table.Depart(now, p)
-					table.Depart(now, p)
+					table.OnDeparture(now, p)
+					table.OnDeparture(now, p)
 				}
 				now += 40 * units.Microsecond
-				table.Feedback(now, count)
+				table.EachFlow(now, count)
 			}
 			for range 20 {
 				round()
@@ -273,18 +273,18 @@ func TestShrink(t *testing.T) {
 			s = &x.store
 		}
 		for i := range 1000 {
-			table.Arrive(0, of(i))
+			table.OnArrival(0, of(i))
 		}
 		now := units.Millisecond
 		for i := range 1000 {
-			table.Depart(now, of(i))
+			table.OnDeparture(now, of(i))
 		}
 		made := s.made
 		for i := range 2 * shrinkAfter {
 			now += 40 * units.Microsecond
-			table.Arrive(now, of(9))
-			table.Arrive(now, of(5))
-			table.Depart(now, of(9))
+			table.OnArrival(now, of(9))
+			table.OnArrival(now, of(5))
+			table.OnDeparture(now, of(9))
 			if got := told(table, now); i > 0 && k != Queued && !slices.Equal(got, []int{9, 5}) && !slices.Equal(got, []int{5, 9}) {
 				t.Fatalf("%s: told %v after %d intervals", k, got, i)
 			}
@@ -292,7 +292,7 @@ func TestShrink(t *testing.T) {
 		if made != 1000 || s.made > 4 {
 			t.Errorf("%s: %d entries after a burst with %d", k, s.made, made)
 		}
-		table.Arrive(now, of(7))
+		table.OnArrival(now, of(7))
 		if got := told(table, now); got[len(got)-1] != 7 {
 			t.Errorf("%s: told %v", k, got)
 		}
@@ -304,11 +304,11 @@ func TestWeights(t *testing.T) {
 		w := newWeights(n)
 		var row []int
 		for i := range n {
-			w.add(i, i%3)
+			w.addWeight(i, i%3)
 			row = append(row, slices.Repeat([]int{i}, i%3)...)
 		}
 		for x, want := range row {
-			if got := w.find(x); got != want {
+			if got := w.findItem(x); got != want {
 				t.Errorf("%d of %d is %d, not %d", x, n, got, want)
 			}
 		}
@@ -332,13 +332,13 @@ func BenchmarkPacket(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				// A packet joins and the one 100 packets earlier leaves; 333 are an interval.
-				table.Arrive(now, packets[at*7%len(packets)])
+				table.OnArrival(now, packets[at*7%len(packets)])
 				if at >= 100 {
-					table.Depart(now, packets[(at-100)*7%len(packets)])
+					table.OnDeparture(now, packets[(at-100)*7%len(packets)])
 				}
 				now += 120 * units.Nanosecond
 				if at++; at%333 == 0 {
-					table.Feedback(now, count)
+					table.EachFlow(now, count)
 				}
 			}
 		})

@@ -15,15 +15,15 @@ type hashed struct {
 	hash uint64
 }
 
-// hash returns the hash of a key. It is not Packet.Hash, because a sender may change
+// hashKey returns the hash of a key. It is not Packet.Hash, because a sender may change
 // that to take another path.
-func hash(k *packet.FlowKey) uint64 {
+func hashKey(k *packet.FlowKey) uint64 {
 	h := packet.FlowHash(packet.FoldAddress(k.From), packet.FoldAddress(k.To), k.Proto, k.SrcPort, k.DstPort)
-	return packet.Mix(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
+	return packet.MixBits(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
 }
 
-// find returns the entry of a key, or nil.
-func (x *index) find(k *hashed) *entry {
+// findKey returns the entry of a key, or nil.
+func (x *index) findKey(k *hashed) *entry {
 	if x.n == 0 {
 		return nil
 	}
@@ -35,36 +35,36 @@ func (x *index) find(k *hashed) *entry {
 	return nil
 }
 
-// put adds an entry.
-func (x *index) put(e *entry) {
+// putEntry adds an entry.
+func (x *index) putEntry(e *entry) {
 	if x.n == len(x.buckets) {
-		x.grow()
+		x.growBuckets()
 	}
 	x.n++
-	x.chain(e)
+	x.chainEntry(e)
 }
 
-// grow doubles the number of buckets.
-func (x *index) grow() {
+// growBuckets doubles the number of buckets.
+func (x *index) growBuckets() {
 	old := x.buckets
 	x.buckets = make([]*entry, max(8, 2*len(old)))
 	for _, e := range old {
 		for e != nil {
 			next := e.chain
-			x.chain(e)
+			x.chainEntry(e)
 			e = next
 		}
 	}
 }
 
-// chain puts an entry into its bucket.
-func (x *index) chain(e *entry) {
+// chainEntry puts an entry into its bucket.
+func (x *index) chainEntry(e *entry) {
 	b := &x.buckets[e.hash&uint64(len(x.buckets)-1)]
 	e.chain, *b = *b, e
 }
 
-// drop removes an entry, which must be present.
-func (x *index) drop(e *entry) {
+// dropEntry removes an entry, which must be present.
+func (x *index) dropEntry(e *entry) {
 	b := &x.buckets[e.hash&uint64(len(x.buckets)-1)]
 	for *b != e {
 		b = &(*b).chain

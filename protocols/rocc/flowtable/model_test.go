@@ -93,7 +93,7 @@ func TestModel(t *testing.T) {
 					"arrive": func(t *rapid.T) {
 						flow := rapid.IntRange(0, 9).Draw(t, "flow")
 						queue = append(queue, flow)
-						table.Arrive(now, of(flow))
+						table.OnArrival(now, of(flow))
 						m.arrive(now, flow)
 					},
 					"depart": func(t *rapid.T) {
@@ -104,7 +104,7 @@ func TestModel(t *testing.T) {
 						i := rapid.IntRange(0, len(queue)-1).Draw(t, "place")
 						flow := queue[i]
 						queue = slices.Delete(queue, i, i+1)
-						table.Depart(now, of(flow))
+						table.OnDeparture(now, of(flow))
 						m.depart(now, flow)
 					},
 					"pass": func(t *rapid.T) {
@@ -149,11 +149,11 @@ func TestSampledModel(t *testing.T) {
 						flow := rapid.IntRange(0, 20).Draw(t, "flow")
 						for range rapid.IntRange(1, 5).Draw(t, "packets") {
 							came[flow]++
-							table.Arrive(now, of(flow))
-							twin.Arrive(now, of(flow))
+							table.OnArrival(now, of(flow))
+							twin.OnArrival(now, of(flow))
 						}
 					},
-					"depart": func(*rapid.T) { table.Depart(now, of(3)) },
+					"depart": func(*rapid.T) { table.OnDeparture(now, of(3)) },
 					"pass":   func(t *rapid.T) { now += units.Time(rapid.IntRange(0, 8).Draw(t, "time")) },
 					"feedback": func(t *rapid.T) {
 						known := table.Len(now)
@@ -187,7 +187,7 @@ func sound(t *rapid.T, table Table) {
 		sum := 0
 		for _, e := range x.flows.all() {
 			sum += e.count
-			if x.slots[e.slot] != e || e.known.In() != (e.count >= 2) {
+			if x.slots[e.slot] != e || e.known.IsLinked() != (e.count >= 2) {
 				t.Fatalf("%+v is in a wrong place", e)
 			}
 		}
@@ -196,7 +196,7 @@ func sound(t *rapid.T, table Table) {
 		}
 	case *trap:
 		for _, e := range x.flows.all() {
-			if x.slots[e.slot] != e || e.known.In() != (e.count > 0) || e.count > trapMost {
+			if x.slots[e.slot] != e || e.known.IsLinked() != (e.count > 0) || e.count > maxTrapCount {
 				t.Fatalf("%+v is in a wrong place", e)
 			}
 		}
@@ -205,7 +205,7 @@ func sound(t *rapid.T, table Table) {
 		}
 	case *bubble:
 		for i, e := range x.order {
-			if !has(&x.flows, e) || e.slot != i || e.known.In() != (e.count >= bubbleKnown) {
+			if !has(&x.flows, e) || e.slot != i || e.known.IsLinked() != (e.count >= bubbleKnown) {
 				t.Fatalf("%+v is in a wrong place, not %d", e, i)
 			}
 		}
@@ -229,4 +229,4 @@ func (x *index) all() []*entry {
 }
 
 // has reports whether an entry is found by its key.
-func has(x *index, e *entry) bool { return x.find(&hashed{e.Key, hash(&e.Key)}) == e }
+func has(x *index, e *entry) bool { return x.findKey(&hashed{e.Key, hashKey(&e.Key)}) == e }

@@ -13,26 +13,26 @@ type queued struct {
 	linger bool // a flow stays known until the end of an interval in which it had a packet
 }
 
-// Arrive implements Table.
-func (t *queued) Arrive(_ units.Time, p *packet.Packet) {
-	if !Counts(p) {
+// OnArrival implements Table.
+func (t *queued) OnArrival(_ units.Time, p *packet.Packet) {
+	if !CountsPacket(p) {
 		return
 	}
-	e := t.find(p)
+	e := t.findFlow(p)
 	if e == nil {
-		e = t.add(p)
+		e = t.addFlow(p)
 		t.known.Push(&e.known, e)
 	}
 	e.count++
 	e.seen = t.linger
 }
 
-// Depart implements Table.
-func (t *queued) Depart(_ units.Time, p *packet.Packet) {
-	if !Counts(p) {
+// OnDeparture implements Table.
+func (t *queued) OnDeparture(_ units.Time, p *packet.Packet) {
+	if !CountsPacket(p) {
 		return
 	}
-	e := t.find(p)
+	e := t.findFlow(p)
 	if e == nil || e.count == 0 {
 		return
 	}
@@ -41,8 +41,8 @@ func (t *queued) Depart(_ units.Time, p *packet.Packet) {
 	}
 }
 
-// Feedback implements Table.
-func (t *queued) Feedback(_ units.Time, tell func(f *Flow)) {
+// EachFlow implements Table.
+func (t *queued) EachFlow(_ units.Time, tell func(f *Flow)) {
 	t.eachFlow(tell)
 	if t.linger {
 		for e := range t.known.All() {
@@ -51,7 +51,7 @@ func (t *queued) Feedback(_ units.Time, tell func(f *Flow)) {
 			}
 		}
 	}
-	t.rest()
+	t.freeMemory()
 }
 
 // Len implements Table.

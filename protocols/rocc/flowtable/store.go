@@ -31,16 +31,16 @@ type store struct {
 	peak, rests int // most flows, and intervals, since the size was last checked
 }
 
-// find returns the entry of a packet's flow, or nil.
-func (s *store) find(p *packet.Packet) *entry {
+// findFlow returns the entry of a packet's flow, or nil.
+func (s *store) findFlow(p *packet.Packet) *entry {
 	s.key.FlowKey = p.FlowKey(roce.Port)
-	s.key.hash = hash(&s.key.FlowKey)
-	return s.flows.find(&s.key)
+	s.key.hash = hashKey(&s.key.FlowKey)
+	return s.flows.findKey(&s.key)
 }
 
-// add adds the flow of a packet that find has just failed to find. A reused entry keeps its
+// addFlow adds the flow of a packet that find has just failed to find. A reused entry keeps its
 // slot; the slot of a new entry is the number of entries made before it.
-func (s *store) add(p *packet.Packet) *entry {
+func (s *store) addFlow(p *packet.Packet) *entry {
 	e := s.free
 	if e == nil {
 		e = &entry{slot: s.made}
@@ -49,7 +49,7 @@ func (s *store) add(p *packet.Packet) *entry {
 		s.free = e.chain
 	}
 	*e = entry{Flow: Flow{Key: s.key.FlowKey, Version: p.Version, Origin: p.Origin}, hash: s.key.hash, slot: e.slot}
-	s.flows.put(e)
+	s.flows.putEntry(e)
 	s.peak = max(s.peak, s.flows.n)
 	return e
 }
@@ -57,7 +57,7 @@ func (s *store) add(p *packet.Packet) *entry {
 // removeFlow removes a flow, known or not.
 func (s *store) removeFlow(e *entry) {
 	s.known.Remove(&e.known)
-	s.flows.drop(e)
+	s.flows.dropEntry(e)
 	e.chain, s.free = s.free, e
 }
 
@@ -76,9 +76,9 @@ const (
 	shrinkAfter = 1024
 )
 
-// rest is called once per interval. It frees the memory that a burst of flows needed, once
+// freeMemory is called once per interval. It frees the memory that a burst of flows needed, once
 // most of it has been unused for long. All flows are known.
-func (s *store) rest() {
+func (s *store) freeMemory() {
 	if s.rests++; s.rests < shrinkAfter {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *store) rest() {
 	}
 	s.flows = index{}
 	for e := range s.known.All() {
-		s.flows.put(e)
+		s.flows.putEntry(e)
 	}
 	s.free, s.made = nil, s.flows.n
 }

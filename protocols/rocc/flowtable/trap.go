@@ -5,9 +5,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// trapMost is the largest counter of ElephantTrap. Counters are small, and the pointer
+// maxTrapCount is the largest counter of ElephantTrap. Counters are small, and the pointer
 // passes an elephant at most eight times after it has gone.
-const trapMost = 255
+const maxTrapCount = 255
 
 // trap implements ElephantTrap (Lu, Wang, Prabhakar and Bonomi, HOTI 2007).
 //
@@ -28,30 +28,30 @@ type trap struct {
 	at    int // the pointer
 }
 
-// Arrive implements Table.
-func (t *trap) Arrive(_ units.Time, p *packet.Packet) {
-	if !t.shouldSample() || !Counts(p) {
+// OnArrival implements Table.
+func (t *trap) OnArrival(_ units.Time, p *packet.Packet) {
+	if !t.shouldSample() || !CountsPacket(p) {
 		return
 	}
-	e := t.find(p)
+	e := t.findFlow(p)
 	switch {
 	case e != nil:
 		if e.count == 0 {
 			t.known.Push(&e.known, e)
 		}
-		e.count = min(e.count+1, trapMost)
+		e.count = min(e.count+1, maxTrapCount)
 		return
 	case t.flows.n == t.size:
-		t.evict()
+		t.evictFlow()
 	}
-	e = t.add(p)
+	e = t.addFlow(p)
 	if e.slot == len(t.slots) {
 		t.slots = append(t.slots, e)
 	}
 }
 
-// evict makes room in a full table. It terminates, because every counter reaches 0.
-func (t *trap) evict() {
+// evictFlow makes room in a full table. It terminates, because every counter reaches 0.
+func (t *trap) evictFlow() {
 	for {
 		e := t.slots[t.at]
 		if t.at++; t.at == len(t.slots) {
@@ -67,11 +67,11 @@ func (t *trap) evict() {
 	}
 }
 
-// Depart implements Table. It does nothing: only samples count.
-func (*trap) Depart(units.Time, *packet.Packet) {}
+// OnDeparture implements Table. It does nothing: only samples count.
+func (*trap) OnDeparture(units.Time, *packet.Packet) {}
 
-// Feedback implements Table.
-func (t *trap) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
+// EachFlow implements Table.
+func (t *trap) EachFlow(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
 func (t *trap) Len(units.Time) int { return t.known.Len() }

@@ -13,9 +13,9 @@ import "math"
 //
 // So with β up to α/2 no number of flows is stable.
 func (s Settings) FlowsAt(margin float64) float64 {
-	r := s.lead()
+	r := s.zeroLead()
 	// In x = ωT: atan(rx) - x is the margin. It grows up to x = √(r-1)/r and falls beyond.
-	at := func(x float64) float64 { return degrees(math.Atan(r*x) - x) }
+	at := func(x float64) float64 { return toDegrees(math.Atan(r*x) - x) }
 	low := math.Sqrt(max(r-1, 0)) / r
 	if !(at(low) > margin) {
 		return 0
@@ -33,13 +33,13 @@ func (s Settings) FlowsAt(margin float64) float64 {
 		}
 	}
 	// |G| = 1 in x: x⁴ = (κTα)² N² (1 + r²x²).
-	return low * low / (s.step() * s.Alpha * math.Hypot(1, r*low))
+	return low * low / (s.queueStep() * s.Alpha * math.Hypot(1, r*low))
 }
 
 // MaxFlows returns the largest number n of flows with which the loop is stable while the
 // gains are fixed: with 1 to n flows the margin is above 0. It is 0 if no number is stable,
 // and at most 2³¹-1.
-func (s Settings) MaxFlows() int { return finite(math.Ceil(s.FlowsAt(0)) - 1) }
+func (s Settings) MaxFlows() int { return clampFlows(math.Ceil(s.FlowsAt(0)) - 1) }
 
-// finite limits a number of flows to the range of an int32.
-func finite(n float64) int { return int(min(max(n, 0), math.MaxInt32)) }
+// clampFlows limits a number of flows to the range of an int32.
+func clampFlows(n float64) int { return int(min(max(n, 0), math.MaxInt32)) }

@@ -59,10 +59,10 @@ func (l Loop) Gain(w float64) float64 { return l.K * math.Hypot(1, w/l.Zero) / (
 //
 // It does not depend on the number of flows, and does not wrap.
 func (l Loop) Phase(w float64) float64 {
-	return -180 + degrees(math.Atan(w/l.Zero)-w*l.Delay)
+	return -180 + toDegrees(math.Atan(w/l.Zero)-w*l.Delay)
 }
 
 // Decibels returns a gain in dB: 20 log10(gain).
 func Decibels(gain float64) float64 { return 20 * math.Log10(gain) }
 
-func degrees(radians float64) float64 { return radians * 180 / math.Pi }
+func toDegrees(radians float64) float64 { return radians * 180 / math.Pi }

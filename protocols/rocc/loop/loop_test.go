@@ -11,7 +11,7 @@ import (
 )
 
 func gains(alpha, beta float64) Settings {
-	s := Analysis()
+	s := AnalysisSettings()
 	s.Alpha, s.Beta = alpha, beta
 	return s
 }
@@ -42,9 +42,9 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 
 // TestPaper compares margins with those of §5.2.
 func TestPaper(t *testing.T) {
-	near(t, "the margin of 0.3:3, N = 2 (paper: 50)", Analysis().Loop(2).Margin(), 49.3, 0.1)
+	near(t, "the margin of 0.3:3, N = 2 (paper: 50)", AnalysisSettings().Loop(2).Margin(), 49.3, 0.1)
 	// The paper prints -50. Its figure and its formula differ, or its ΔF/ΔQ is different.
-	near(t, "the margin of 0.3:3, N = 10", Analysis().Loop(10).Margin(), -62.6, 0.1)
+	near(t, "the margin of 0.3:3, N = 10", AnalysisSettings().Loop(10).Margin(), -62.6, 0.1)
 	smallest := gains(0.0093, 0.0937)
 	near(t, "the margin of 0.0093:0.0937, N = 128", smallest.Loop(128).Margin(), 24.6, 0.1)
 	for n := 2; n <= 128; n++ {
@@ -52,23 +52,23 @@ func TestPaper(t *testing.T) {
 			t.Errorf("0.0093:0.0937, N = %d: a margin of %v, and the paper's is above 20", n, m)
 		}
 	}
-	near(t, "the bandwidth of 0.3:3, N = 2", Analysis().Loop(2).Crossover(), 13332, 5)
-	near(t, "κ", Analysis().Kappa(), 2083.33, 0.01)
+	near(t, "the bandwidth of 0.3:3, N = 2", AnalysisSettings().Loop(2).Crossover(), 13332, 5)
+	near(t, "κ", AnalysisSettings().Kappa(), 2083.33, 0.01)
 }
 
 // TestTheGreatestMargin: the greatest margin depends only on β/α, by the formula of FlowsAt.
 func TestTheGreatestMargin(t *testing.T) {
 	r := 0.5 + 3/0.3
-	formula := degrees(math.Atan(math.Sqrt(r-1)) - math.Sqrt(r-1)/r)
+	formula := toDegrees(math.Atan(math.Sqrt(r-1)) - math.Sqrt(r-1)/r)
 	greatest := -180.0
 	for a := 1e-4; a < 1; a *= 1.01 {
 		greatest = max(greatest, gains(a, 10*a).Loop(2).Margin())
 	}
 	near(t, "the greatest margin", greatest, formula, 0.01)
-	if n := Analysis().FlowsAt(formula - 1e-6); n <= 0 {
+	if n := AnalysisSettings().FlowsAt(formula - 1e-6); n <= 0 {
 		t.Error("no number of flows has the greatest margin")
 	}
-	if n := Analysis().FlowsAt(formula + 1e-6); n != 0 {
+	if n := AnalysisSettings().FlowsAt(formula + 1e-6); n != 0 {
 		t.Errorf("%v flows have more than the greatest margin", n)
 	}
 }
@@ -88,11 +88,11 @@ func TestUnstableGains(t *testing.T) {
 }
 
 func TestGains(t *testing.T) {
-	alpha, beta := Gains(Interval, DeltaF, DeltaQ)
+	alpha, beta := GainsFor(Interval, DeltaF, DeltaQ)
 	near(t, "α of the paper's settings", alpha, 0.3, 1e-12)
 	near(t, "β of the paper's settings", beta, 1.5, 1e-12)
 	// §6.2 has T = 100 µs.
-	alpha, beta = Gains(100*units.Microsecond, DeltaF, DeltaQ)
+	alpha, beta = GainsFor(100*units.Microsecond, DeltaF, DeltaQ)
 	near(t, "α at 100 µs", alpha, 0.12, 1e-12)
 	near(t, "β at 100 µs", beta, 0.6, 1e-12)
 }
@@ -101,7 +101,7 @@ func TestMaxFlows_IsWhereTheMarginEnds(t *testing.T) {
 	for _, c := range []struct {
 		s            Settings
 		fixed, tuned int
-	}{{Analysis(), 5, 183}, {Evaluation40G(), 10, 333}, {Evaluation100G(), 6, 222}, {gains(3, 30), 0, 0}, {gains(1e-10, 1e-9), math.MaxInt32, math.MaxInt32}} {
+	}{{AnalysisSettings(), 5, 183}, {Evaluation40G(), 10, 333}, {Evaluation100G(), 6, 222}, {gains(3, 30), 0, 0}, {gains(1e-10, 1e-9), math.MaxInt32, math.MaxInt32}} {
 		if fixed, tuned := c.s.MaxFlows(), c.s.MaxTunedFlows(); fixed != c.fixed || tuned != c.tuned {
 			t.Errorf("%v:%v: %d flows, tuned %d, want %d and %d", c.s.Alpha, c.s.Beta, fixed, tuned, c.fixed, c.tuned)
 		}
@@ -112,20 +112,20 @@ func TestRatio(t *testing.T) {
 	for _, c := range []struct{ n, want int }{
 		{1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 4}, {8, 4}, {9, 8}, {10, 8}, {16, 8}, {17, 16}, {32, 16}, {33, 32}, {64, 32}, {65, 32}, {100, 32}, {128, 32}, {1000, 32},
 	} {
-		if got := Ratio(c.n); got != c.want {
+		if got := GainRatio(c.n); got != c.want {
 			t.Errorf("%d flows: %d, want %d", c.n, got, c.want)
 		}
 		// Algorithm 1 to the letter, with F of 100 Gb/s in a resolution that leaves it whole.
-		const most = 1e12
-		level, f := 2.0, most/float64(c.n)
-		for f < most/level && level < 64 {
+		const maxFrequency = 1e12
+		level, f := 2.0, maxFrequency/float64(c.n)
+		for f < maxFrequency/level && level < 64 {
 			level *= 2
 		}
-		if got := Ratio(c.n); got != int(level/2) {
+		if got := GainRatio(c.n); got != int(level/2) {
 			t.Errorf("%d flows: %d, AUTO_TUNE gives %v", c.n, got, level/2)
 		}
 	}
-	if s := Evaluation40G().Tuned(10); s.Alpha != 0.3/8 || s.Beta != 1.5/8 || s.Interval != Interval {
+	if s := Evaluation40G().TunedFor(10); s.Alpha != 0.3/8 || s.Beta != 1.5/8 || s.Interval != Interval {
 		t.Errorf("tuned for 10 flows: %+v", s)
 	}
 }
@@ -187,12 +187,12 @@ func TestMoreFlows(t *testing.T) {
 		}
 		if n := min(s.MaxTunedFlows(), 5000); n > 0 {
 			for i := 1; i <= n; i++ {
-				if m := s.Tuned(i).Loop(i).Margin(); m < -1e-9 {
+				if m := s.TunedFor(i).Loop(i).Margin(); m < -1e-9 {
 					t.Fatalf("%d tuned flows have a margin of %v, and %d are stable", i, m, n)
 				}
 			}
 		}
-		if n := s.MaxTunedFlows() + 1; n < math.MaxInt32 && s.Tuned(n).Loop(n).Margin() > 1e-9 {
+		if n := s.MaxTunedFlows() + 1; n < math.MaxInt32 && s.TunedFor(n).Loop(n).Margin() > 1e-9 {
 			t.Fatalf("%d tuned flows are stable too", n)
 		}
 	})
@@ -220,7 +220,7 @@ func TestFlowsAt(t *testing.T) {
 func TestSameMargins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
-		s.Alpha, s.Beta = Gains(s.Interval, s.DeltaF, s.DeltaQ)
+		s.Alpha, s.Beta = GainsFor(s.Interval, s.DeltaF, s.DeltaQ)
 		n := rapid.IntRange(1, 100).Draw(t, "N")
 		mine, papers := s.Loop(n), Evaluation40G().Loop(n)
 		if math.Abs(mine.Margin()-papers.Margin()) > 1e-6 {
@@ -233,7 +233,7 @@ func TestSameMargins(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, s := range []Settings{Analysis(), Evaluation40G(), Evaluation100G()} {
+	for _, s := range []Settings{AnalysisSettings(), Evaluation40G(), Evaluation100G()} {
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -247,7 +247,7 @@ func TestValidate(t *testing.T) {
 		"ΔF is 0 b/s: choose a rate above 0":      func(s *Settings) { s.DeltaF = 0 },
 		"ΔQ is -1 B: choose a size above 0, such": func(s *Settings) { s.DeltaQ = -1 },
 	} {
-		s := Analysis()
+		s := AnalysisSettings()
 		change(&s)
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -31,31 +31,31 @@ const (
 	DeltaQ   = 600 * units.Byte
 )
 
-// Analysis returns settings with the gains that §5 begins with, 0.3:3. Fig. 6 shows them,
+// AnalysisSettings returns settings with the gains that §5 begins with, 0.3:3. Fig. 6 shows them,
 // and Fig. 7 halves them five times. The evaluation uses other gains: see Evaluation40G.
 //
 // With 2 flows the paper prints a margin of 50 degrees, and the model gives 49.3. With 10 it
 // prints -50, and the model gives -62.6; 92% of κ reproduces both of the paper's values.
-func Analysis() Settings { return paper(0.3, 3) }
+func AnalysisSettings() Settings { return paperSettings(0.3, 3) }
 
 // Evaluation40G returns settings with the gains of §6 for links of 40 Gb/s, 0.3:1.5.
-func Evaluation40G() Settings { return paper(0.3, 1.5) }
+func Evaluation40G() Settings { return paperSettings(0.3, 1.5) }
 
 // Evaluation100G returns settings with the gains of §6 for links of 100 Gb/s, 0.45:2.25.
-func Evaluation100G() Settings { return paper(0.45, 2.25) }
+func Evaluation100G() Settings { return paperSettings(0.45, 2.25) }
 
-func paper(alpha, beta float64) Settings {
+func paperSettings(alpha, beta float64) Settings {
 	return Settings{Alpha: alpha, Beta: beta, Interval: Interval, DeltaF: DeltaF, DeltaQ: DeltaQ}
 }
 
-// Gains returns gains that give a loop the phase margins of the paper's 0.3:1.5 at 40 µs
+// GainsFor returns gains that give a loop the phase margins of the paper's 0.3:1.5 at 40 µs
 // (§6, 40 Gb/s) for each number of flows. The margin depends only on κTα and κTβ, so gains
 // scale with 1/(κT); the loop bandwidth scales with 1/T. The arguments are as in Settings,
 // and above 0.
-func Gains(interval units.Time, deltaF units.Rate, deltaQ units.Bytes) (alpha, beta float64) {
+func GainsFor(interval units.Time, deltaF units.Rate, deltaQ units.Bytes) (alpha, beta float64) {
 	from := Evaluation40G()
 	to := Settings{Interval: interval, DeltaF: deltaF, DeltaQ: deltaQ}
-	scale := from.step() / to.step()
+	scale := from.queueStep() / to.queueStep()
 	return from.Alpha * scale, from.Beta * scale
 }
 
@@ -85,16 +85,16 @@ func (s Settings) Validate() error {
 // flow sends ΔF too much. ΔF is in bits and ΔQ in bytes, hence the 8: κ = ΔF/(8 ΔQ).
 func (s Settings) Kappa() float64 { return float64(s.DeltaF) / (8 * float64(s.DeltaQ)) }
 
-// step returns κT: the growth of the queue per interval, in ΔQ, when a flow sends ΔF too
+// queueStep returns κT: the growth of the queue per interval, in ΔQ, when a flow sends ΔF too
 // much.
-func (s Settings) step() float64 { return s.Kappa() * s.Interval.Seconds() }
+func (s Settings) queueStep() float64 { return s.Kappa() * s.Interval.Seconds() }
 
-// lead returns 1/(z1 T) = β/α + 1/2: how far the zero of the controller is below 1/T.
-func (s Settings) lead() float64 { return s.Beta/s.Alpha + 0.5 }
+// zeroLead returns 1/(z1 T) = β/α + 1/2: how far the zero of the controller is below 1/T.
+func (s Settings) zeroLead() float64 { return s.Beta/s.Alpha + 0.5 }
 
 // Loop returns the open loop when n flows share the link, n > 0 (§5.1, Eq. 6). The gains are
-// fixed; see Tuned.
+// fixed; see TunedFor.
 func (s Settings) Loop(n int) Loop {
 	t := s.Interval.Seconds()
-	return Loop{K: s.Kappa() * float64(n) * s.Alpha / t, Zero: 1 / (s.lead() * t), Delay: t}
+	return Loop{K: s.Kappa() * float64(n) * s.Alpha / t, Zero: 1 / (s.zeroLead() * t), Delay: t}
 }

@@ -5,12 +5,12 @@ import "math"
 // maxLevel is the level at which AUTO_TUNE ends (Algorithm 1, line 17).
 const maxLevel = 64
 
-// Ratio returns the number that AUTO_TUNE divides the gains by when n flows have the fair
+// GainRatio returns the number that AUTO_TUNE divides the gains by when n flows have the fair
 // rate F = Fmax/n (Algorithm 1, lines 15 to 21; Eq. 1 without mice): 1, 2, 4, 8, 16 or 32.
 //
 // F < Fmax/level is n > level. Where n is 2, 4, ... 32, F is on the border of two ratios and
 // crosses it as it oscillates. Ratio returns the lower one, with the larger gains.
-func Ratio(n int) int {
+func GainRatio(n int) int {
 	level := 2
 	for n > level && level < maxLevel {
 		level *= 2
@@ -18,10 +18,10 @@ func Ratio(n int) int {
 	return level / 2
 }
 
-// Tuned returns the settings with the gains of AUTO_TUNE for n flows, so that
+// TunedFor returns the settings with the gains of AUTO_TUNE for n flows, so that
 // s.Tuned(n).Loop(n) is the auto-tuned loop.
-func (s Settings) Tuned(n int) Settings {
-	r := float64(Ratio(n))
+func (s Settings) TunedFor(n int) Settings {
+	r := float64(GainRatio(n))
 	s.Alpha /= r
 	s.Beta /= r
 	return s
@@ -33,9 +33,9 @@ func (s Settings) Tuned(n int) Settings {
 func (s Settings) MaxTunedFlows() int {
 	limit := s.FlowsAt(0)
 	for n := 1; n <= maxLevel; n++ {
-		if float64(n) >= limit*float64(Ratio(n)) {
+		if float64(n) >= limit*float64(GainRatio(n)) {
 			return n - 1
 		}
 	}
-	return finite(math.Ceil(limit*maxLevel/2) - 1)
+	return clampFlows(math.Ceil(limit*maxLevel/2) - 1)
 }

@@ -42,7 +42,7 @@ type Dumbbell struct {
 type Flow struct {
 	Sender   tcp.Sender
 	Receiver tcp.Receiver
-	Got      units.Bytes // payload in order since Measure
+	Got      units.Bytes // payload in order since RestartMeasurement
 
 	d      *Dumbbell
 	before units.Bytes
@@ -56,7 +56,7 @@ func (d *Dumbbell) Start(s cc.Settings, size units.Bytes) *Flow {
 		d.rand = rand.New(rand.NewPCG(7, 7))
 	}
 	f := &Flow{d: d, wake: units.Never}
-	full := d.Config.Full()
+	full := d.Config.FullPayload()
 	control := s.New(cc.Flow{
 		Line: d.NIC, MTU: full, Packet: onWire(full + 32), DelayedAcks: d.Config.AckEvery > 1, Rand: d.rand,
 		Path: cc.Path{RTT: d.RTT + d.Line.TimeOf(onWire(full+32)), Bottleneck: d.Line, Hops: 2},
@@ -64,7 +64,7 @@ func (d *Dumbbell) Start(s cc.Settings, size units.Bytes) *Flow {
 	f.Sender.Reset(&d.Config, control, s.Traits(), d.rand.Uint32(), size)
 	f.Receiver.Reset(&d.Config, d.rand.Uint32())
 	f.Sender.Open(d.Now)
-	d.at(d.Now, f.send)
+	d.runAt(d.Now, f.sendSegment)
 	return f
 }
 
@@ -82,45 +82,45 @@ func (d *Dumbbell) Run(end units.Time) {
 	d.Now = max(d.Now, end)
 }
 
-// send sends one segment, if the NIC is free.
-func (f *Flow) send() {
+// sendSegment sends one segment, if the NIC is free.
+func (f *Flow) sendSegment() {
 	d := f.d
 	var g tcp.Segment
-	if d.Now >= f.freeAt && f.Sender.Ready() <= d.Now && f.Sender.Next(d.Now, &g) {
+	if d.Now >= f.freeAt && f.Sender.NextDeparture() <= d.Now && f.Sender.Next(d.Now, &g) {
 		size := onWire(units.Bytes(g.HeaderLen()) + units.Bytes(g.Payload))
 		f.freeAt = d.Now + d.NIC.TimeOf(size)
-		d.at(f.freeAt+d.RTT/4, func() { d.enqueue(f, g, size) })
+		d.runAt(f.freeAt+d.RTT/4, func() { d.enqueuePacket(f, g, size) })
 	}
-	f.arm()
+	f.armTimer()
 }
 
-// arm schedules the next event of the flow.
-func (f *Flow) arm() {
-	at := min(f.Sender.Timer(), f.Receiver.Timer())
-	if ready := f.Sender.Ready(); ready != units.Never {
+// armTimer schedules the next event of the flow.
+func (f *Flow) armTimer() {
+	at := min(f.Sender.NextTimer(), f.Receiver.NextTimer())
+	if ready := f.Sender.NextDeparture(); ready != units.Never {
 		at = min(at, max(ready, f.freeAt))
 	}
 	if at = max(at, f.d.Now); at >= f.wake {
 		return
 	}
 	f.wake = at
-	f.d.at(at, func() {
+	f.d.runAt(at, func() {
 		if f.wake > f.d.Now {
 			return
 		}
 		f.wake = units.Never
-		f.Sender.Tick(f.d.Now)
-		f.Receiver.Tick(f.d.Now)
+		f.Sender.OnTimer(f.d.Now)
+		f.Receiver.OnTimer(f.d.Now)
 		f.sendPending()
-		f.send()
+		f.sendSegment()
 	})
 }
 
-// enqueue puts a packet into the port's queue, or drops it.
-func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
+// enqueuePacket puts a packet into the port's queue, or drops it.
+func (d *Dumbbell) enqueuePacket(f *Flow, g tcp.Segment, size units.Bytes) {
 	d.freeAt = max(d.freeAt, d.Now)
 	wait := d.freeAt - d.Now
-	queue := d.Line.Per(wait)
+	queue := d.Line.BytesIn(wait)
 	if d.Buffer > 0 && queue+size > d.Buffer {
 		d.Dropped++
 		return
@@ -132,11 +132,11 @@ func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
 	d.queued += float64(size) * wait.Seconds()
 	d.carried += size
 	d.freeAt += d.Line.TimeOf(size)
-	d.at(d.freeAt+d.RTT/4, func() {
+	d.runAt(d.freeAt+d.RTT/4, func() {
 		f.Receiver.Receive(d.Now, &g)
-		f.Got = f.Receiver.Received() - f.before
+		f.Got = f.Receiver.ReceivedBytes() - f.before
 		f.sendPending()
-		f.arm()
+		f.armTimer()
 	})
 }
 
@@ -146,18 +146,18 @@ func (f *Flow) sendPending() {
 	var g tcp.Segment
 	for f.Receiver.Next(d.Now, &g) {
 		k := g
-		d.at(d.Now+d.RTT/2, func() {
+		d.runAt(d.Now+d.RTT/2, func() {
 			f.Sender.Receive(d.Now, &k)
-			f.send()
+			f.sendSegment()
 		})
 	}
 }
 
-// Measure restarts the measurements at now.
-func (d *Dumbbell) Measure(flows ...*Flow) {
+// RestartMeasurement restarts the measurements at now.
+func (d *Dumbbell) RestartMeasurement(flows ...*Flow) {
 	d.since, d.queued, d.carried, d.Dropped, d.Marked = d.Now, 0, 0, 0, 0
 	for _, f := range flows {
-		f.before, f.Got = f.Receiver.Received(), 0
+		f.before, f.Got = f.Receiver.ReceivedBytes(), 0
 	}
 }
 
@@ -183,7 +183,7 @@ type event struct {
 	do  func()
 }
 
-func (d *Dumbbell) at(t units.Time, do func()) {
+func (d *Dumbbell) runAt(t units.Time, do func()) {
 	d.seq++
 	heap.Push(&d.events, event{t, d.seq, do})
 }

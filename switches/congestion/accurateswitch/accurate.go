@@ -19,13 +19,13 @@ type point struct {
 	frps, inits, stops, shorts uint64
 }
 
-// Enqueue implements congestion.Point: all packets may join. FRPs are processed here and not
+// OnEnqueue implements congestion.Point: all packets may join. FRPs are processed here and not
 // when they leave, because a flow-init must lower the rate of the FRPs behind it.
-func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+func (c *point) OnEnqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
 	if p.Flow != packet.Protocol || p.Message.Protocol != accurate.Protocol {
 		return packet.Fine
 	}
-	c.point.Took(now, packet.OnWire(p.Size))
+	c.point.CountFRP(now, packet.OnWire(p.Size))
 	f := p.Message.Body.(*accurate.FRP)
 	if f.Response || p.Trimmed || p.Returned {
 		return packet.Fine
@@ -38,15 +38,15 @@ func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) pa
 	default:
 		c.frps++
 	}
-	if c.point.Process(now, f) {
-		c.reply(p, f)
+	if c.point.ProcessFRP(now, f) {
+		c.sendShortCircuit(p, f)
 	}
 	return packet.Fine
 }
 
-// reply sends a short-circuit reply to the source of an FRP (§II-A). The FRP continues.
-func (c *point) reply(p *packet.Packet, f *accurate.FRP) {
-	m := c.env.Reply(p, accurate.Protocol)
+// sendShortCircuit sends a short-circuit reply to the source of an FRP (§II-A). The FRP continues.
+func (c *point) sendShortCircuit(p *packet.Packet, f *accurate.FRP) {
+	m := c.env.NewReply(p, accurate.Protocol)
 	if m == nil {
 		return
 	}
@@ -58,8 +58,8 @@ func (c *point) reply(p *packet.Packet, f *accurate.FRP) {
 	c.env.Send(m)
 }
 
-// Gauges implements congestion.Point.
-func (c *point) Gauges(now units.Time, _ congestion.Queue, values []float64) []float64 {
+// AppendGauges implements congestion.Point.
+func (c *point) AppendGauges(now units.Time, _ congestion.Queue, values []float64) []float64 {
 	r, old := c.point.Registers(now)
 	return append(values, float64(r.FSR), float64(old.M), float64(old.B), float64(old.BMax), float64(old.N),
 		float64(c.frps), float64(c.inits), float64(c.stops), float64(c.shorts))

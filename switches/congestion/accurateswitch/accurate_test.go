@@ -51,16 +51,16 @@ func (w *world) frp(now units.Time, f accurate.FRP) accurate.FRP {
 	p := w.pool.NewMessage(accurate.Protocol)
 	p.Message.From, p.Message.To = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	p.Message.Body.Set(&f)
-	p.Seal()
+	p.SetFields()
 	p.TOS = 48 << 2
-	if fate := w.point.Enqueue(now, congestion.Queue{}, p); fate != packet.Fine {
+	if fate := w.point.OnEnqueue(now, congestion.Queue{}, p); fate != packet.Fine {
 		panic(fate)
 	}
 	return *p.Message.Body.(*accurate.FRP)
 }
 
 func (w *world) gauges(now units.Time) []float64 {
-	return w.point.Gauges(now, congestion.Queue{}, nil)
+	return w.point.AppendGauges(now, congestion.Queue{}, nil)
 }
 
 // TestPoint: FRPs are limited and counted, and those that are too fast are answered;
@@ -89,7 +89,7 @@ func TestPoint(t *testing.T) {
 	w.frp(3*us, accurate.FRP{Kind: accurate.Stop, Counted: true, CR: 10 * units.Gbps})
 	other := w.pool.New()
 	other.Version, other.Proto, other.DstPort = 4, wire.ProtoUDP, accurate.Port
-	if fate := w.point.Enqueue(3*us, congestion.Queue{}, other); fate != packet.Fine {
+	if fate := w.point.OnEnqueue(3*us, congestion.Queue{}, other); fate != packet.Fine {
 		t.Errorf("a packet of a program's is %v", fate)
 	}
 	// In the next period: one flow bottlenecked here, one of 1 Gb/s elsewhere.
@@ -107,7 +107,7 @@ func TestTrimmedFRPs(t *testing.T) {
 	p := w.pool.NewMessage(accurate.Protocol)
 	p.Trimmed = true
 	p.Message.Body.(*accurate.FRP).CR = units.Gbps
-	w.point.Enqueue(us, congestion.Queue{}, p)
+	w.point.OnEnqueue(us, congestion.Queue{}, p)
 	if got := w.gauges(20 * us); got[4] != 0 {
 		t.Errorf("a trimmed FRP is counted: %v", got)
 	}

@@ -46,18 +46,18 @@ func (s *Settings) Validate(limit units.Bytes) error {
 	var c registry.Check
 	switch {
 	case s.QSp <= 0:
-		c.Bad("cp_qsp", s.QSp, "the target length of the queue, such as 26KB")
+		c.AddRange("cp_qsp", s.QSp, "the target length of the queue, such as 26KB")
 	case limit > 0 && s.QSp >= limit:
-		c.Bad("cp_qsp", s.QSp, "less than %v, as the queue never grows beyond that", limit)
+		c.AddRange("cp_qsp", s.QSp, "less than %v, as the queue never grows beyond that", limit)
 	}
 	if !(s.W >= 0.001 && s.W <= 1024) {
-		c.Bad("cp_w", s.W, "a number from 0.001 to 1024")
+		c.AddRange("cp_w", s.W, "a number from 0.001 to 1024")
 	}
 	if s.SampleBase <= 0 {
-		c.Bad("cp_sample_base", s.SampleBase, "an amount above 0, such as 150KB")
+		c.AddRange("cp_sample_base", s.SampleBase, "an amount above 0, such as 150KB")
 	}
 	if s.MinHeaderOctets < 0 || s.MinHeaderOctets > qcn.MaxMSDU {
-		c.Bad("cp_min_header_octets", s.MinHeaderOctets, "0B to %dB", qcn.MaxMSDU)
+		c.AddRange("cp_min_header_octets", s.MinHeaderOctets, "0B to %dB", qcn.MaxMSDU)
 	}
 	return c.Err()
 }
@@ -77,20 +77,20 @@ type point struct {
 	buf  []byte
 }
 
-// Enqueue implements congestion.Point.
-func (c *point) Enqueue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+// OnEnqueue implements congestion.Point.
+func (c *point) OnEnqueue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	if p.Message != nil && p.Message.Protocol == qcn.Protocol {
 		return packet.Fine
 	}
-	if s, tell := c.cp.Arrive(p.Size, q.Bytes+p.Size); tell {
-		c.notify(s, p)
+	if s, tell := c.cp.CountFrame(p.Size, q.Bytes+p.Size); tell {
+		c.sendCNM(s, p)
 	}
 	return packet.Fine
 }
 
-// notify sends a message about a sampled frame to its source.
-func (c *point) notify(s qcn.Sample, sampled *packet.Packet) {
-	m := c.env.Reply(sampled, qcn.Protocol)
+// sendCNM sends a message about a sampled frame to its source.
+func (c *point) sendCNM(s qcn.Sample, sampled *packet.Packet) {
+	m := c.env.NewReply(sampled, qcn.Protocol)
 	if m == nil {
 		return
 	}
@@ -107,9 +107,9 @@ func (c *point) notify(s qcn.Sample, sampled *packet.Packet) {
 	c.env.Send(m)
 }
 
-// Gauges implements congestion.Point.
-func (c *point) Gauges(_ units.Time, q congestion.Queue, values []float64) []float64 {
-	return append(values, float64(c.cp.Measure(q.Bytes).Fb), float64(c.sent))
+// AppendGauges implements congestion.Point.
+func (c *point) AppendGauges(_ units.Time, q congestion.Queue, values []float64) []float64 {
+	return append(values, float64(c.cp.SampleQueue(q.Bytes).Fb), float64(c.sent))
 }
 
 // ArrivalsOnly marks the point as one that only judges arrivals.

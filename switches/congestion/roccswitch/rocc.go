@@ -26,9 +26,9 @@ type point struct {
 	inputs rocc.Inputs // of the last computation
 }
 
-// Enqueue implements congestion.Point: all packets may join.
-func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
-	c.table.Arrive(now, p)
+// OnEnqueue implements congestion.Point: all packets may join.
+func (c *point) OnEnqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+	c.table.OnArrival(now, p)
 	if c.next == units.Never {
 		t := c.settings.Interval
 		c.next = c.phase + (now-c.phase+t-1)/t*t
@@ -37,27 +37,27 @@ func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) pa
 	return packet.Fine
 }
 
-// Dequeue implements congestion.Point.
-func (c *point) Dequeue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
-	c.table.Depart(now, p)
+// OnDequeue implements congestion.Point.
+func (c *point) OnDequeue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+	c.table.OnDeparture(now, p)
 	return packet.Fine
 }
 
-// Removed implements congestion.Point.
-func (c *point) Removed(now units.Time, _ congestion.Queue, p *packet.Packet, _ packet.Fate) {
-	c.table.Depart(now, p)
+// OnRemoved implements congestion.Point.
+func (c *point) OnRemoved(now units.Time, _ congestion.Queue, p *packet.Packet, _ packet.Fate) {
+	c.table.OnDeparture(now, p)
 }
 
-// Tick implements congestion.Point. It also sends F_max: otherwise a flow whose sender has a
+// OnTimer implements congestion.Point. It also sends F_max: otherwise a flow whose sender has a
 // faster link would rise beyond it. The point rests while a computation would change nothing:
 // the queue is empty and the rate is F_max.
-func (c *point) Tick(now units.Time, q congestion.Queue) units.Time {
+func (c *point) OnTimer(now units.Time, q congestion.Queue) units.Time {
 	if now < c.next {
 		return c.next
 	}
-	c.inputs = c.fair.Update(q.Bytes)
-	c.table.Feedback(now, c.notify)
-	if q.Packets == 0 && c.fair.Resting() {
+	c.inputs = c.fair.UpdateRate(q.Bytes)
+	c.table.EachFlow(now, c.sendFairRate)
+	if q.Packets == 0 && c.fair.IsAtRest() {
 		c.next = units.Never
 	} else {
 		c.next = now + c.settings.Interval
@@ -65,8 +65,8 @@ func (c *point) Tick(now units.Time, q congestion.Queue) units.Time {
 	return c.next
 }
 
-// notify sends the fair rate to the sender of a flow.
-func (c *point) notify(f *flowtable.Flow) {
+// sendFairRate sends the fair rate to the sender of a flow.
+func (c *point) sendFairRate(f *flowtable.Flow) {
 	m := c.env.ReplyTo(congestion.Sender{Origin: f.Origin, Version: f.Version, From: f.Key.From}, rocc.Protocol)
 	if m == nil {
 		return
@@ -88,7 +88,7 @@ func (c *point) notify(f *flowtable.Flow) {
 	c.env.Send(m)
 }
 
-// Gauges implements congestion.Point.
-func (c *point) Gauges(now units.Time, _ congestion.Queue, values []float64) []float64 {
-	return append(values, float64(c.fair.FairRate()), float64(c.table.Len(now)), float64(c.fair.Ratio()), float64(c.messages))
+// AppendGauges implements congestion.Point.
+func (c *point) AppendGauges(now units.Time, _ congestion.Queue, values []float64) []float64 {
+	return append(values, float64(c.fair.FairRate()), float64(c.table.Len(now)), float64(c.fair.GainDivisor()), float64(c.messages))
 }

@@ -27,7 +27,7 @@ func init() {
 	congestion.Points.Register("rocc", congestion.Kind{
 		Summary: "RoCC (CoNEXT 2020): computes the fair rate of the queue's flows and sends it to their senders, for cc: rocc",
 		Settings: func(_ string, rate units.Rate) congestion.Settings {
-			return &Settings{Params: rocc.Paper(rate), Table: flowtable.Queued, DSCP: 48}
+			return &Settings{Params: rocc.PaperParams(rate), Table: flowtable.Queued, DSCP: 48}
 		},
 		ByRate: true,
 		Gauges: []gauge.Gauge{
@@ -43,9 +43,9 @@ func init() {
 // are alike: with fewer it misses flows for whole intervals.
 const samplesPerFlow = 4
 
-// table returns the flow table's parameters. A table with a size has room for f_max/f_min
+// tableConfig returns the flow table's parameters. A table with a size has room for f_max/f_min
 // flows by default: no more flows can all have f_min.
-func (s *Settings) table() flowtable.Config {
+func (s *Settings) tableConfig() flowtable.Config {
 	c := flowtable.Config{Kind: s.Table, Size: s.TableSize, Age: s.TableAge, Sample: s.TableSample}
 	if c.Size == 0 && c.Kind.Defaults().Size > 0 && s.FMin > 0 {
 		n := s.FMax / s.FMin
@@ -60,13 +60,13 @@ func (s *Settings) table() flowtable.Config {
 // Validate implements congestion.Settings.
 func (s *Settings) Validate(limit units.Bytes) error {
 	var c registry.Check
-	c.Number("dscp", s.DSCP, 0, 63)
-	return errors.Join(s.Params.Validate(limit), s.table().Validate(), c.Err())
+	c.CheckNumber("dscp", s.DSCP, 0, 63)
+	return errors.Join(s.Params.Validate(limit), s.tableConfig().Validate(), c.Err())
 }
 
 // New implements congestion.Settings.
 func (s *Settings) New(env congestion.Env) congestion.Point {
-	p := &point{settings: s, env: env, fair: rocc.NewPoint(&s.Params), law: s.Law(), table: flowtable.New(s.table(), env.Rand)}
+	p := &point{settings: s, env: env, fair: rocc.NewPoint(&s.Params), law: s.Law(), table: flowtable.New(s.tableConfig(), env.Rand)}
 	// Switches are not synchronised.
 	p.phase = units.Time(env.Rand.Int64N(int64(s.Interval)))
 	p.next = p.phase

@@ -54,11 +54,11 @@ func TestErrors(t *testing.T) {
 // TestTablesHaveRoomForAll: F_max/F_min bounds the number of flows (§3.4).
 func TestTablesHaveRoomForAll(t *testing.T) {
 	for kind, want := range map[flowtable.Kind]int{flowtable.Queued: 0, flowtable.Recent: 0, flowtable.Bounded: 400, flowtable.AFD: 1600, flowtable.ElephantTrap: 400, flowtable.BubbleCache: 400} {
-		s := &Settings{Params: rocc.Paper(40 * units.Gbps), Table: kind}
-		if n := s.table().Size; n != want {
+		s := &Settings{Params: rocc.PaperParams(40 * units.Gbps), Table: kind}
+		if n := s.tableConfig().Size; n != want {
 			t.Errorf("%s: room for %d flows, want %d", kind, n, want)
 		}
-		if s.TableSize = 7; want > 0 && s.table().Size != 7 {
+		if s.TableSize = 7; want > 0 && s.tableConfig().Size != 7 {
 			t.Errorf("%s: table_size does nothing", kind)
 		}
 	}

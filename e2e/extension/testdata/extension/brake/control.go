@@ -36,12 +36,12 @@ func init() {
 func (s *ControlSettings) Validate(line units.Rate) error {
 	var c registry.Check
 	if line <= 0 {
-		c.Fail(errors.New("brake starts at the rate of the link: give it one"))
+		c.AddError(errors.New("brake starts at the rate of the link: give it one"))
 	}
-	c.Share("cut", s.Cut, 0, 1)
-	c.Rate("raise", s.Raise, line, "10Mbps")
-	c.Time("every", s.Every, units.Microsecond)
-	c.Rate("least", s.Least, line, "10Mbps")
+	c.CheckShare("cut", s.Cut, 0, 1)
+	c.CheckRate("raise", s.Raise, line, "10Mbps")
+	c.CheckTime("every", s.Every, units.Microsecond)
+	c.CheckRate("least", s.Least, line, "10Mbps")
 	return c.Err()
 }
 
@@ -63,8 +63,8 @@ type control struct {
 	notices       uint64
 }
 
-// Message brakes.
-func (c *control) Message(now units.Time, m cc.Feedback) {
+// OnMessage brakes.
+func (c *control) OnMessage(now units.Time, m cc.Feedback) {
 	if _, ok := m.(*Notice); !ok {
 		return
 	}
@@ -73,8 +73,8 @@ func (c *control) Message(now units.Time, m cc.Feedback) {
 	c.raiseAt = now + c.settings.Every
 }
 
-// Tick does the raises that are due by now: more than one where the flow has rested.
-func (c *control) Tick(now units.Time) {
+// OnTimer does the raises that are due by now: more than one where the flow has rested.
+func (c *control) OnTimer(now units.Time) {
 	for c.raiseAt <= now {
 		c.raiseAt += c.settings.Every
 		if c.rate += c.settings.Raise; c.rate >= c.line {
@@ -83,16 +83,16 @@ func (c *control) Tick(now units.Time) {
 	}
 }
 
-// Line takes over another rate of the port.
-func (c *control) Line(_ units.Time, r units.Rate) { c.line, c.rate = r, min(c.rate, r) }
+// SetLineRate takes over another rate of the port.
+func (c *control) SetLineRate(_ units.Time, r units.Rate) { c.line, c.rate = r, min(c.rate, r) }
 
-// Timer is when Tick is due.
-func (c *control) Timer() units.Time { return c.raiseAt }
+// NextTimer is when OnTimer is due.
+func (c *control) NextTimer() units.Time { return c.raiseAt }
 
 // Rate is the most that the flow may send.
 func (c *control) Rate() units.Rate { return c.rate }
 
-// Gauges implements cc.Control.
-func (c *control) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements cc.Control.
+func (c *control) AppendGauges(_ units.Time, values []float64) []float64 {
 	return append(values, float64(c.rate), float64(c.notices))
 }

@@ -25,7 +25,7 @@ func init() {
 // Validate implements edge.Settings.
 func (s *EdgeSettings) Validate(units.Rate) error {
 	var c registry.Check
-	c.Time("pause", s.Pause, units.Picosecond)
+	c.CheckTime("pause", s.Pause, units.Picosecond)
 	return c.Err()
 }
 
@@ -45,8 +45,8 @@ type service struct {
 	notices       uint64
 }
 
-// Send holds a packet until the port asks for it.
-func (s *service) Send(now units.Time, p *packet.Packet) {
+// SendPacket holds a packet until the port asks for it.
+func (s *service) SendPacket(now units.Time, p *packet.Packet) {
 	limit := s.env.Limit[p.Prio]
 	switch {
 	case p.Version == 0 || p.Flow == packet.Protocol: // ARP, messages
@@ -69,7 +69,7 @@ func (s *service) announceNext(now units.Time, prio uint8) {
 	if p := s.queues[prio].First(); p != nil && now >= s.until {
 		size = p.Size
 	}
-	s.env.Feed(now, prio, size)
+	s.env.AnnouncePacket(now, prio, size)
 }
 
 // Next gives the port a packet.
@@ -85,14 +85,14 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// Wants takes messages about flows that are not a NIC's.
-func (s *service) Wants(p *packet.Packet) bool {
+// WantsPacket takes messages about flows that are not a NIC's.
+func (s *service) WantsPacket(p *packet.Packet) bool {
 	return p.Flow == packet.Protocol && p.Message.Protocol == Protocol && !p.Trimmed && !p.Returned &&
 		p.Message.Body.(*Notice).Flow.QP == 0
 }
 
-// Receive brakes.
-func (s *service) Receive(now units.Time, p *packet.Packet) {
+// ReceivePacket brakes.
+func (s *service) ReceivePacket(now units.Time, p *packet.Packet) {
 	s.notices++
 	s.until = now + s.settings.Pause
 	s.env.Arm(s.until)
@@ -109,18 +109,18 @@ func (s *service) feedAll(now units.Time) {
 	}
 }
 
-// Line implements edge.Service: nothing depends on the rate of the link.
-func (s *service) Line(units.Time, units.Rate) {}
+// SetLineRate implements edge.Service: nothing depends on the rate of the link.
+func (s *service) SetLineRate(units.Time, units.Rate) {}
 
-// Held implements edge.Service.
-func (s *service) Held() (packets int, bytes units.Bytes) {
+// HeldPackets implements edge.Service.
+func (s *service) HeldPackets() (packets int, bytes units.Bytes) {
 	for _, held := range s.held {
 		bytes += held
 	}
 	return s.packets, bytes
 }
 
-// Gauges implements edge.Service.
-func (s *service) Gauges(_ units.Time, values []float64) []float64 {
+// AppendGauges implements edge.Service.
+func (s *service) AppendGauges(_ units.Time, values []float64) []float64 {
 	return append(values, float64(s.notices))
 }

@@ -35,14 +35,14 @@ type Notice struct {
 
 var _ cc.Feedback = (*Notice)(nil)
 
-// About implements cc.Feedback.
-func (n *Notice) About() packet.FlowKey { return n.Flow }
+// FlowKey implements cc.Feedback.
+func (n *Notice) FlowKey() packet.FlowKey { return n.Flow }
 
 // Len implements packet.Body: the destination queue pair and the length, 4 bytes each.
 func (n *Notice) Len() int { return 8 }
 
-// Put implements packet.Body.
-func (n *Notice) Put(b []byte) {
+// EncodeTo implements packet.Body.
+func (n *Notice) EncodeTo(b []byte) {
 	binary.BigEndian.PutUint32(b, n.Flow.QP)
 	binary.BigEndian.PutUint32(b[4:], uint32(n.Queue))
 }

@@ -31,10 +31,10 @@ func init() {
 func (s *PointSettings) Validate(limit units.Bytes) error {
 	var c registry.Check
 	if s.Above <= 0 || limit > 0 && s.Above >= limit {
-		c.Bad("above", s.Above, "a length above 0 and less than the queue's limit, such as 50KB")
+		c.AddRange("above", s.Above, "a length above 0 and less than the queue's limit, such as 50KB")
 	}
-	c.Time("gap", s.Gap, 0)
-	c.Number("dscp", s.DSCP, 0, 63)
+	c.CheckTime("gap", s.Gap, 0)
+	c.CheckNumber("dscp", s.DSCP, 0, 63)
 	return c.Err()
 }
 
@@ -55,12 +55,12 @@ type point struct {
 // ArrivalsOnly implements congestion.ArrivalsOnly.
 func (*point) ArrivalsOnly() {}
 
-// Enqueue tells the sender of p if the queue is long. All packets may join.
-func (c *point) Enqueue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
+// OnEnqueue tells the sender of p if the queue is long. All packets may join.
+func (c *point) OnEnqueue(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
 	if q.Bytes < c.settings.Above || now < c.next || p.Message != nil {
 		return packet.Fine
 	}
-	m := c.env.Reply(p, Protocol)
+	m := c.env.NewReply(p, Protocol)
 	if m == nil { // nobody to tell
 		return packet.Fine
 	}
@@ -74,7 +74,7 @@ func (c *point) Enqueue(now units.Time, q congestion.Queue, p *packet.Packet) pa
 	return packet.Fine
 }
 
-// Gauges implements congestion.Point.
-func (c *point) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
+// AppendGauges implements congestion.Point.
+func (c *point) AppendGauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
 	return append(values, float64(c.notices))
 }
