@@ -61,7 +61,7 @@ func (b *bridged) at(name string) *Station {
 func etherFrame(dst, src wire.MAC, vlan uint16) []byte {
 	f := make([]byte, 60)
 	dst.EncodeTo(f)
-	src.Put(f[wire.MACLen:])
+	src.EncodeTo(f[wire.MACLen:])
 	if at := 12; vlan > 0 {
 		binary.BigEndian.PutUint16(f[at:], wire.EtherTypeVLAN)
 		binary.BigEndian.PutUint16(f[at+2:], 3<<13|vlan)
@@ -367,7 +367,7 @@ func TestLearning_Off(t *testing.T) {
 	ip := func(to string) []byte {
 		h := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: addressOf(b.at("h1"), false).AsSlice(), DstIP: addressOf(b.at(to), false).AsSlice()}
 		frame := frameOf(t, b.at("h1"), h, gopacket.Payload(make([]byte, 40)))
-		macA.Put(frame)
+		macA.PutOctets(frame)
 		return frame
 	}
 	b.expect("to an address of the file", b.sendFrame("h1", ip("h3")), "h3")

@@ -42,16 +42,14 @@ const (
 
 // Status returns the completion status that a fault causes at the requester; for RemoteInvalidate
 // that of the responder's receive. A responder answers a Remote fault with a NAK, remote access
-// error or, if misaligned, invalid request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c
-// and rxe_req.c); Gone is not answered.
+// error or, if misaligned, invalid request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c);
+// Gone is not answered. A failed LocalInvalidate has ConnectX's status; rdma_rxe's is LocQPOpErr.
 func (f Fault) Status(u Use) cq.Status {
 	switch {
 	case f == OK:
 		return cq.Success
-	case u == Bind:
-		return cq.MWBindErr
-	case u == LocalInvalidate:
-		return cq.LocQPOpErr
+	case u == Bind || u == LocalInvalidate:
+		return cq.MWBindErr // the memory management operation error of §11.6.2
 	case u == RemoteInvalidate || u == Remote && f == Misaligned:
 		return cq.RemInvReqErr
 	case u == Remote:

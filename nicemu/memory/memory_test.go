@@ -155,7 +155,7 @@ func TestBindFaults(t *testing.T) {
 	if f := tab.View(pd, 2).InvalidateKey(w2.RKey()); f != WrongQP || f.Status(RemoteInvalidate) != cq.RemInvReqErr {
 		t.Errorf("invalidated by another queue pair: %v", f)
 	}
-	if f := v.InvalidateKey(w1.RKey()); f != BadKey || f.Status(LocalInvalidate) != cq.LocQPOpErr {
+	if f := v.InvalidateKey(w1.RKey()); f != BadKey || f.Status(LocalInvalidate) != cq.MWBindErr {
 		t.Errorf("type 1 was invalidated: %v", f)
 	}
 	if f := v.InvalidateKey(rw); f != BadKey {

@@ -100,7 +100,7 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 			return cq.MWBindErr
 		case wr.Op == LocalInvalidate:
 			wr.RKey = targetKey
-			return cq.LocQPOpErr
+			return cq.MWBindErr
 		case wr.Op.isSend():
 			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.allocParts(t, n+50)...)
 			s.peerFails = cq.LocLenErr
