@@ -22,25 +22,16 @@ const maxPackages = 3
 // many implementations (agent of traffic patterns, fire of what a timer calls), and terms of the
 // field (arm of timers and completion queues, phase of connections, wait of processes).
 var shared = strings.Fields(`
-active add address append arrive attach busy bytes check close complete connect control
-count counters decode delay deliver describe destroy disarm discard dispatch done drain
-drop empty enqueue err error event fail find first flow flush free gauges get has
-header init interval key len less limit lines link list listen load message name names
-new next now open parse path payload peer poll pop port prefetch probe progress push
-queue rate read ready receive received record register release remove report request
-reset resize resolve resume run send serve service set show size sleep start state
-status stop string swap table time timeout timer traits unwrap validate value waiting
-wake window write
+add agent all arm bytes check close counters decode destroy done err error find fire
+first get has header init key len less lines listen name names new next now open parse
+path phase pop prefetch progress push rate read receive record report reset resolve run
+serve set start state status stop string swap table traits unwrap validate wait window
+write
 `)
 
 // vague are names that should say what they act on. The list must get shorter, not longer.
 var vague = strings.Fields(`
-acked adjust advance after agent all answered apply arm arrived at await before begin
-choose collect completed cut do down draw due each emit end ended ends expire failed fill
-finish fire full grow has held hosts join known left line locate look lose lost
-measure most move notify number of over own part phase place posted put queued raise
-reach refuse refused restart room sample sent shrink spend takes text tick wait
-waits watch work
+at begin end ended finish line number of over place put sample text
 `)
 
 // meaningless are words that had another meaning in each package. No method has one as its name.

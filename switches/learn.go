@@ -47,7 +47,7 @@ func (s *Switch) FlushMACs(down *port.Port) {
 	if t == nil {
 		return
 	}
-	t.Flush(func(e packet.Endpoint) bool {
+	t.FlushEntries(func(e packet.Endpoint) bool {
 		ways := s.nextHops(s.routes[e])
 		for _, w := range ways {
 			if w != down {
@@ -169,7 +169,7 @@ func (s *Switch) peekByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 func (s *Switch) setOnTree() {
 	s.onTree = slices.Contains(s.table.Tree, true)
 	if t := s.learning.Table; t != nil && !s.onTree {
-		t.Flush(func(packet.Endpoint) bool { return true })
+		t.FlushEntries(func(packet.Endpoint) bool { return true })
 		s.moved = false
 	}
 }

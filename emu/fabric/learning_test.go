@@ -367,7 +367,7 @@ func TestLearning_Off(t *testing.T) {
 	ip := func(to string) []byte {
 		h := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: addressOf(b.at("h1"), false).AsSlice(), DstIP: addressOf(b.at(to), false).AsSlice()}
 		frame := frameOf(t, b.at("h1"), h, gopacket.Payload(make([]byte, 40)))
-		macA.PutOctets(frame)
+		macA.EncodeTo(frame)
 		return frame
 	}
 	b.expect("to an address of the file", b.sendFrame("h1", ip("h3")), "h3")
@@ -448,16 +448,16 @@ topology:
 `)
 	h := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: addressOf(b.at("h1"), false).AsSlice(), DstIP: addressOf(b.at("h3"), false).AsSlice()}
 	frame := frameOf(t, b.at("h1"), h, gopacket.Payload(make([]byte, 40)))
-	macA.Put(frame[6:])
+	macA.EncodeTo(frame[6:])
 	b.expect("to the router", b.sendFrame("h1", frame), "h3")
-	macB.Put(frame)
+	macB.EncodeTo(frame)
 	b.expect("to an unknown address", b.sendFrame("h1", frame), "h2")
 	if a := b.Accounts(); a.Consumed != 1 {
 		t.Errorf("the router consumed %d frames, want the flooded one", a.Consumed)
 	}
 	request := frameOfARP(t, b.at("h1"), addressOf(b.at("h1"), false).String(), b.Plan.Nodes[4].Ports[0].Addresses[0].Addr().String())
-	macA.Put(request[6:])
-	macA.Put(request[22:])
+	macA.EncodeTo(request[6:])
+	macA.EncodeTo(request[22:])
 	b.expect("ARP", b.sendFrame("h1", request), "h1 h2")
 }
 
@@ -479,8 +479,8 @@ func TestLearning_SuperPacketsOfUnknownAddresses(t *testing.T) {
 			h := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: addressOf(b.Stations[0], false).AsSlice(), DstIP: addressOf(b.Stations[3], false).AsSlice()}
 			_ = tcp.SetNetworkLayerForChecksum(h)
 			frame := frameOf(t, b.Stations[0], h, tcp, gopacket.Payload(make([]byte, 20*1400+100)))
-			macB.Put(frame)
-			macA.Put(frame[6:])
+			macB.EncodeTo(frame)
+			macA.EncodeTo(frame[6:])
 			enterSuper(t, b.Stations[0], frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: 1400})
 			finish(t, b.Fabric)
 			return append(outcome(b.Fabric), in.got, b.arrived(), b.SwitchStatus()), in.trains

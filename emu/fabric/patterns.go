@@ -290,14 +290,14 @@ func (b *trafficBuilder) add(i int) error {
 			}
 			carriers = append(carriers, c)
 		}
-		b.hosts[n].AddTraffic(i, agent, b.join(t, n, stations, carriers))
+		b.hosts[n].AddTraffic(i, agent, b.joinCarriers(t, n, stations, carriers))
 	}
 	return nil
 }
 
 // join returns the carrier of a host's flows of a traffic, which those of its interfaces
 // make up.
-func (b *trafficBuilder) join(t *plan.Traffic, node int, stations []*Station, carriers []carrier.Carrier) carrier.Carrier {
+func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*Station, carriers []carrier.Carrier) carrier.Carrier {
 	if len(carriers) == 1 {
 		return carriers[0]
 	}

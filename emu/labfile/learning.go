@@ -55,9 +55,9 @@ func (Learning) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema("on", "off"), m.SchemaOf(reflect.TypeFor[MACTable]())}}
 }
 
-// Join returns the settings of a switch with missing keys taken from those of its kind. Either
+// MergeKind returns the settings of a switch with missing keys taken from those of its kind. Either
 // may be nil.
-func (f *Learning) Join(r *yamlfile.Reader, kind *Learning) *Learning {
+func (f *Learning) MergeKind(r *yamlfile.Reader, kind *Learning) *Learning {
 	if f == nil || kind == nil || f.Off || kind.Off {
 		if f == nil {
 			f = kind

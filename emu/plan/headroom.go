@@ -19,8 +19,8 @@ type Extreme struct {
 // ExtremeOf returns the extremes of settings that do not change.
 func ExtremeOf(s links.Settings) Extreme { return Extreme{s.Rate, s.Rate, s.Delay, s.MTU} }
 
-// Join widens e so that it covers o.
-func (e *Extreme) Join(o Extreme) {
+// Widen widens e so that it covers o.
+func (e *Extreme) Widen(o Extreme) {
 	e.Slowest, e.Fastest = min(e.Slowest, o.Slowest), max(e.Fastest, o.Fastest)
 	e.Delay, e.MTU = max(e.Delay, o.Delay), max(e.MTU, o.MTU)
 }

@@ -24,7 +24,7 @@ func learning(v *base, kind *labfile.Learning) {
 			}
 			continue
 		}
-		f := file.Learning.Join(v.Reader, kind)
+		f := file.Learning.MergeKind(v.Reader, kind)
 		if f != nil && f.Off {
 			continue
 		}

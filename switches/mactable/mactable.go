@@ -104,7 +104,7 @@ func (t *Table) Learn(now units.Time, k Key, at packet.Endpoint, moved bool) {
 		t.counters.Full++
 		return
 	case e == nil:
-		e = t.take()
+		e = t.takeNode()
 		e.Key, e.At = k, at
 		t.entries[k] = e
 		t.counters.Learned++
@@ -137,17 +137,17 @@ func (t *Table) Find(now units.Time, k Key) (packet.Endpoint, bool) {
 // there sends again.
 func (t *Table) Return(k Key) {
 	if e := t.entries[k]; e != nil {
-		t.remove(e)
+		t.removeEntry(e)
 		t.counters.Moved++
 	}
 }
 
-// Flush removes the entries at endpoints for which gone returns true.
-func (t *Table) Flush(gone func(packet.Endpoint) bool) {
+// FlushEntries removes the entries at endpoints for which gone returns true.
+func (t *Table) FlushEntries(gone func(packet.Endpoint) bool) {
 	for e := t.root.next; e != &t.root; {
 		next := e.next
 		if gone(e.At) {
-			t.remove(e)
+			t.removeEntry(e)
 			t.counters.Flushed++
 		}
 		e = next
@@ -166,7 +166,7 @@ func (t *Table) Entries(now units.Time) (all []Entry) {
 // expire removes the entries that are too old.
 func (t *Table) expire(now units.Time) {
 	for e := t.root.next; e != &t.root && now-e.Seen >= t.config.Age; e = t.root.next {
-		t.remove(e)
+		t.removeEntry(e)
 		t.counters.Aged++
 	}
 }
@@ -183,7 +183,7 @@ func (t *Table) setMoved(e *node, moved bool) {
 	}
 }
 
-func (t *Table) take() *node {
+func (t *Table) takeNode() *node {
 	e := t.free
 	if e == nil {
 		return new(node)
@@ -192,7 +192,7 @@ func (t *Table) take() *node {
 	return e
 }
 
-func (t *Table) remove(e *node) {
+func (t *Table) removeEntry(e *node) {
 	t.setMoved(e, false)
 	t.unlink(e)
 	delete(t.entries, e.Key)

@@ -96,7 +96,7 @@ func TestTable_CountsAddressesAwayFromTheFile(t *testing.T) {
 	if x.Moved() != 2 || where(x, 1, key(0, 1)) != -1 {
 		t.Errorf("%d moved after one has returned", x.Moved())
 	}
-	x.Flush(func(e packet.Endpoint) bool { return e == 1 })
+	x.FlushEntries(func(e packet.Endpoint) bool { return e == 1 })
 	if x.Moved() != 1 {
 		t.Errorf("%d moved after a flush", x.Moved())
 	}
@@ -147,7 +147,7 @@ func TestTable_LikeAList(t *testing.T) {
 				x.Return(k)
 				delete(model, k)
 			case 1:
-				x.Flush(func(e packet.Endpoint) bool { return e == at })
+				x.FlushEntries(func(e packet.Endpoint) bool { return e == at })
 				for k, s := range model {
 					if s.at == at {
 						delete(model, k)
