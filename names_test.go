@@ -24,7 +24,7 @@ const maxPackages = 3
 var shared = strings.Fields(`
 add agent all arm bytes check close counters decode destroy done err error find fire
 first get has header init key len less lines listen name names new next now open parse
-path phase pop prefetch progress push rate read receive record report reset resolve run
+phase pop prefetch progress push rate read receive record report reset resolve run
 serve set start state status stop string swap table traits unwrap validate wait window
 write
 `)

@@ -473,7 +473,7 @@ func TestLearning_SuperPacketsOfUnknownAddresses(t *testing.T) {
 				b.send("h4", wire.Broadcast, macB)
 			}
 			if !trains {
-				b.Stations[0].Port.Observe(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
+				b.Stations[0].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
 			}
 			tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: 1, ACK: true, PSH: true, Window: 100}
 			h := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: addressOf(b.Stations[0], false).AsSlice(), DstIP: addressOf(b.Stations[3], false).AsSlice()}
@@ -513,8 +513,8 @@ func TestLearning_ManyPaths(t *testing.T) {
 				continue
 			}
 			for _, p := range b.ports[n] {
-				p.Observe(0, observer(func(_ *packet.Packet, dir port.Direction, fate packet.Fate) {
-					if dir == port.In && fate.Dropped() {
+				p.SetObserver(0, observer(func(_ *packet.Packet, dir port.Direction, fate packet.Fate) {
+					if dir == port.In && fate.IsDrop() {
 						foreseen++
 					}
 				}))

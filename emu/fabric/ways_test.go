@@ -34,7 +34,7 @@ type flowStates struct {
 	failure string
 }
 
-func (s *flowStates) Put(r *records.Record) error {
+func (s *flowStates) PutRecord(r *records.Record) error {
 	s.by[r.State]++
 	if s.failure == "" {
 		s.failure = r.Failure
