@@ -343,7 +343,7 @@ func TestPFC_PausesOnlyItsClass(t *testing.T) {
 	if !strings.Contains(why, "No packet of lossless came in, but") {
 		t.Errorf("why-no-pause s3:h4:\n%s", why)
 	}
-	if _, e, code := l.Run("why-no-pause", "-l", l.Name, "h1:eth0"); code != 1 || !strings.Contains(e, "a port of a switch") {
+	if _, e, code := l.Run("why-no-pause", "-l", l.Name, "h1:eth0"); code != 2 || !strings.Contains(e, "a port of a switch") {
 		t.Errorf("why-no-pause h1:eth0: exit code %d, %s", code, e)
 	}
 	if top := l.Must("top", "-l", l.Name, "--once"); !strings.Contains(top, "s2:s3") {

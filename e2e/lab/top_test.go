@@ -141,7 +141,7 @@ func TestTopOnce_PrintsATable(t *testing.T) {
 			t.Errorf("weft top %v: exit code %d, %q", args, code, e)
 		}
 	}
-	if _, e, code := l.Run("top", "no-such-lab"); code != testlab.ExitFailed || !strings.Contains(e, "no-such-lab") {
+	if _, e, code := l.Run("top", "no-such-lab"); code != testlab.ExitBadInput || !strings.Contains(e, "no-such-lab") {
 		t.Errorf("an unknown lab: exit code %d, %q", code, e)
 	}
 }

@@ -100,7 +100,7 @@ func TestRootless_AllCommandsWork(t *testing.T) {
 		if _, e, code := in("no-such-program"); code != 127 || !strings.Contains(e, "no-such-program") {
 			t.Errorf("a missing program: exit code %d, %q", code, e)
 		}
-		if _, e, code := l.Run("exec", l.Name+"/h9", "true"); code != 1 || !strings.Contains(e, "h1, h2") {
+		if _, e, code := l.Run("exec", l.Name+"/h9", "true"); code != 2 || !strings.Contains(e, "h1, h2") {
 			t.Errorf("an unknown host: exit code %d, %q", code, e)
 		}
 		cat := l.Command("exec", "-l", l.Name, "h1", "cat")

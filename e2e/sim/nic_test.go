@@ -76,7 +76,7 @@ func TestNICCommands_WrongArgumentsAreRefused(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"qp", "-l", "nosuch"}, {"qp", "nosuch/h1", "17"}, {"nic", "-l", "nosuch"}} {
-		if _, e, code := testlab.RunWeft(t, weft, args...); code != 1 || !strings.Contains(e, "lab") {
+		if _, e, code := testlab.RunWeft(t, weft, args...); code != 2 || !strings.Contains(e, "lab") {
 			t.Errorf("weft %v without such a lab: exit code %d, %q", args, code, e)
 		}
 	}
