@@ -217,7 +217,7 @@ func TestPFC_PausesNICsAndLeavesOtherClassesAlone(t *testing.T) {
 	cell := func(port, column string) float64 {
 		return testlab.PortField(strings.ReplaceAll(top, "*", ""), port, slices.Index(header, column))
 	}
-	if p, n := cell("h2:eth0/roce", "PAUSED"), cell("s1:h2", "PFC_out/s"); p < 20 || n < 1 {
+	if p, n := cell("h2:eth0/roce", "PAUSED"), cell("s1:h2", "XOFF_out/s"); p < 20 || n < 1 {
 		t.Errorf("top shows that h2 was paused for %v%% of the time, by %v frames a second:\n%s", p, n, top)
 	}
 

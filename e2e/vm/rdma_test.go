@@ -408,7 +408,8 @@ func checkGuestCapture(l *testlab.Lab, file string) {
 		"RC atomic": "20", "RC atomic response": "18", "UC SEND": "32", "UC WRITE": "38", "UD SEND": "100",
 	} {
 		linux, weft := count["10.0.0.1\t"+line], count["10.0.0.2\t"+line]
-		if linux+weft == 0 || testlab.IsLong() && (linux == 0 || weft == 0) {
+		inSample := line != "18" && line != "20" && line != "38" && what != "UD SEND" // no atomics, UC WRITE nor UD
+		if linux+weft == 0 && inSample || testlab.IsLong() && (linux == 0 || weft == 0) {
 			l.T.Errorf("Linux has sent %d times %s, weft %d times", linux, what, weft)
 		}
 	}

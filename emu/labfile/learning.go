@@ -35,11 +35,11 @@ func (s *TableSize) UnmarshalText(b []byte) error {
 	return err
 }
 
-func (TableSize) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+func (TableSize) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.IntegerSchema(1, maxTableSize)
 }
 
-func (f *Learning) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *Learning) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, ok := yamlfile.ScalarText(n); ok {
 		switch f.Off = text == "off"; {
 		case f.Off || text == "on":
@@ -51,7 +51,7 @@ func (f *Learning) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.MACTable, n, what)
 }
 
-func (Learning) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+func (Learning) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema("on", "off"), m.SchemaOf(reflect.TypeFor[MACTable]())}}
 }
 
