@@ -78,7 +78,7 @@ func LognormalLaw(sigma float64) (Law, error) {
 // burstier than Poisson, 1 is Poisson, above 1 is more regular.
 func WeibullLaw(shape float64) (Law, error) {
 	if !(shape >= 0.1 && shape <= 10) {
-		return Law{}, fmt.Errorf("Weibull times with shape %v: it must lie between 0.1 and 10", shape)
+		return Law{}, fmt.Errorf("shape %v of Weibull times must lie between 0.1 and 10", shape)
 	}
 	scale := 1 / math.Gamma(1+1/shape)
 	return Law{func(r *rand.Rand) float64 { return scale * math.Pow(r.ExpFloat64(), 1/shape) }, false}, nil
