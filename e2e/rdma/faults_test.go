@@ -23,11 +23,20 @@ topology:
   nodes:
     leaf3: {kind: switch, forwarding: random}
     leaf4: {kind: switch, forwarding: random}
-    h9: {kind: host}
-    h10: {kind: host}
-    h11: {kind: host, offload: off}
-    h12: {kind: host, offload: off}
-    bump: {kind: host, nic: none, offload: off}
+    h1: {address: 10.0.0.1/24}
+    h2: {address: 10.0.0.2/24}
+    h3: {address: 10.0.0.3/24}
+    h4: {address: 10.0.0.4/24}
+    h5: {address: 10.0.0.5/24}
+    h6: {address: 10.0.0.6/24}
+    h7: {address: 10.0.0.7/24}
+    h8: {address: 10.0.0.8/24}
+    h9: {kind: host, address: 10.0.0.9/24}
+    h10: {kind: host, address: 10.0.0.10/24}
+    # bump copies frames between its links, so h11 and h12 are in one subnet.
+    h11: {kind: host, offload: off, address: 10.0.0.11/24}
+    h12: {kind: host, offload: off, address: 10.0.0.12/24}
+    bump: {kind: host, nic: none, offload: off, interfaces: {eth0: {address: 10.0.0.13/24}, eth1: {address: 10.0.0.14/24}}}
   links:
     - {endpoints: ["h9:eth0", "leaf3:h9"], rate: 5Gbps, delay: 5us}
     - {endpoints: ["h10:eth0", "leaf4:h10"], rate: 5Gbps, delay: 5us}

@@ -274,7 +274,7 @@ func TestPFC_PausesNICsAndLeavesOtherClassesAlone(t *testing.T) {
 	}
 	var text strings.Builder
 	r.Write(&text)
-	if !regexp.MustCompile(`(?m)^h2:eth0 +roce +\S+ +\S+% +\d+ +s1:h2 +s1:h1$`).MatchString(text.String()) {
+	if !regexp.MustCompile(`(?m)^h2:eth0 +roce +\S+ +\S+% +\d+ +\d+ +s1:h2 +s1:h1$`).MatchString(text.String()) {
 		t.Errorf("the report does not show the pauses:\n%s", &text)
 	}
 }

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/packet"
@@ -19,7 +20,9 @@ type Neighbours struct {
 }
 
 // MAC returns the Ethernet address of the host with an IP address, or of the
-// router that leads there.
+// router that leads there. Without routers it also returns that of a host behind another
+// link if the address is in the interface's prefix: a program of a host between them may
+// pass frames on, as a bridge does, and answers to ARP would come that way.
 func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	t, e := n.topology, n.end
 	next, ok := t.reach.Next(e.Node, e.Port, ip)
@@ -27,10 +30,18 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 		// A program in the host may have added a route.
 		next, ok = t.first(e)
 	}
+	if !ok && t.routers == nil && t.isInPrefix(e, ip) {
+		next, ok = t.PortOf(ip)
+	}
 	if !ok {
 		return 0, false
 	}
 	return t.MAC(next), true
+}
+
+// isInPrefix reports whether an address is in the prefix of one of an interface's addresses.
+func (t *Topology) isInPrefix(e plan.End, ip netip.Addr) bool {
+	return slices.ContainsFunc(t.plan.Nodes[e.Node].Ports[e.Port].Addresses, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // FirstHop is where a host's packets to an address go.
