@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
+	"strings"
 )
-
-// patchForm explains how settings are written in JSON.
-const patchForm = `write an object of settings, such as {"loss": "1%", "rate": "1Gbps"}`
 
 // ReadPatch reads settings from JSON: one object, with the keys of the lab
 // file. Values are strings as in the lab file, or numbers and booleans where
@@ -17,38 +16,38 @@ const patchForm = `write an object of settings, such as {"loss": "1%", "rate": "
 // error, and so is a duplicate key. It returns errors of r unchanged.
 func ReadPatch(r io.Reader) (LinkPatch, error) {
 	var p LinkPatch
-	if err := readObject(r, p.set); err != nil {
+	if err := linkSettings.readObject(reflect.ValueOf(&p).Elem(), r); err != nil {
 		return LinkPatch{}, err
 	}
 	return p, nil
 }
 
-// readObject reads an object of settings and sets each of them.
-func readObject(r io.Reader, set func(name, text string) error) error {
+// readObject reads an object of settings into a patch.
+func (s *settings) readObject(patch reflect.Value, r io.Reader) error {
 	d := json.NewDecoder(r)
 	d.UseNumber()
 	t, err := d.Token()
 	if err != nil {
-		return notJSON(err, d)
+		return s.notJSON(err, d)
 	}
 	if t != json.Delim('{') {
-		return fmt.Errorf("%s cannot change a link: %s", nameToken(t), patchForm)
+		return fmt.Errorf("%s cannot change %s: %s", nameToken(t), s.owner, s.form())
 	}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return notJSON(err, d)
+			return s.notJSON(err, d)
 		}
 		value, err := d.Token()
 		if err != nil {
-			return notJSON(err, d)
+			return s.notJSON(err, d)
 		}
-		if err := setToken(set, fmt.Sprint(key), value); err != nil {
+		if err := s.setToken(patch, fmt.Sprint(key), value); err != nil {
 			return err
 		}
 	}
 	if _, err := d.Token(); err != nil { // the closing brace
-		return notJSON(err, d)
+		return s.notJSON(err, d)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("unexpected data after the object of settings: send a single object")
@@ -56,15 +55,21 @@ func readObject(r io.Reader, set func(name, text string) error) error {
 	return nil
 }
 
-// setToken sets one setting to a JSON token.
-func setToken(set func(name, text string) error, name string, value json.Token) error {
+// form explains how the settings are written in JSON.
+func (s *settings) form() string {
+	name, text, _ := strings.Cut(s.example, "=")
+	return fmt.Sprintf("write an object of settings, such as {%q: %q}", name, text)
+}
+
+// setToken sets one setting of a patch to a JSON token.
+func (s *settings) setToken(patch reflect.Value, name string, value json.Token) error {
 	switch v := value.(type) {
 	case string:
-		return set(name, v)
+		return s.setKey(patch, name, v)
 	case json.Number:
-		return set(name, v.String())
+		return s.setKey(patch, name, v.String())
 	case bool:
-		return set(name, strconv.FormatBool(v))
+		return s.setKey(patch, name, strconv.FormatBool(v))
 	}
 	return fmt.Errorf("%s must be a single value, not %s", name, nameToken(value))
 }
@@ -88,11 +93,11 @@ func nameToken(t json.Token) string {
 }
 
 // notJSON says where a text stops being JSON.
-func notJSON(err error, d *json.Decoder) error {
+func (s *settings) notJSON(err error, d *json.Decoder) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF) && d.InputOffset() == 0:
-		return errors.New("empty input: " + patchForm)
+		return errors.New("empty input: " + s.form())
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON object is incomplete")
 	case errors.As(err, &syntax):

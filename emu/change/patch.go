@@ -3,14 +3,11 @@
 package change
 
 import (
-	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -135,74 +132,19 @@ func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 	return p
 }
 
-// settingNames are the keys of a LinkPatch, in the order of its fields.
-var settingNames = namesOf(reflect.TypeFor[LinkPatch]())
-
 // LinkKeys returns the names of a link's settings, in the order of LinkPatch.
-func LinkKeys() []string { return slices.Clone(settingNames) }
+func LinkKeys() []string { return slices.Clone(linkSettings.names) }
 
 // ParseAssignments reads settings in the form of the command line, such as
 // "loss=1%" and "rate=1Gbps". The error says what is wrong with an argument and
 // how to write it; Apply checks combinations.
-func ParseAssignments(args []string) (LinkPatch, error) {
-	var p LinkPatch
-	for _, arg := range args {
-		name, text, ok := strings.Cut(arg, "=")
-		if !ok {
-			return LinkPatch{}, fmt.Errorf("%q sets nothing: write setting=value, such as loss=1%%", arg)
-		}
-		if err := p.set(name, text); err != nil {
-			return LinkPatch{}, err
-		}
+func ParseAssignments(args []string) (p LinkPatch, err error) {
+	if err := linkSettings.parse(reflect.ValueOf(&p).Elem(), args); err != nil {
+		return LinkPatch{}, err
 	}
 	return p, nil
 }
 
-// set sets one setting, and fails if it is set already.
-func (p *LinkPatch) set(name, text string) error {
-	i := slices.Index(settingNames, name)
-	if i < 0 && slices.Contains(queueNames, name) {
-		return fmt.Errorf("%s is a setting of queues: change links and queues one after the other", name)
-	}
-	if i < 0 {
-		return fmt.Errorf("there is no setting %q: %s", name, suggest.Hint(name, "a link has", settingNames))
-	}
-	field := reflect.ValueOf(p).Elem().Field(i)
-	if !field.IsNil() {
-		return fmt.Errorf("%s is set twice", name)
-	}
-	value := reflect.New(field.Type().Elem())
-	if err := parseSetting(value.Interface(), text); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	field.Set(value)
-	return nil
-}
-
-// parseSetting parses text into the setting that ptr points to.
-func parseSetting(ptr any, text string) error {
-	switch p := ptr.(type) {
-	case encoding.TextUnmarshaler:
-		return p.UnmarshalText([]byte(text))
-	case *bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("%q is neither true nor false", text)
-		}
-		*p = text == "true"
-		return nil
-	}
-	panic(fmt.Sprintf("change: cannot read a %T", ptr))
-}
-
 // String returns p in the form that ParseAssignments reads, with the arguments
 // joined by spaces. It is empty if p sets nothing.
-func (p LinkPatch) String() string {
-	var args []string
-	v := reflect.ValueOf(p)
-	for i, name := range settingNames {
-		if f := v.Field(i); !f.IsNil() {
-			args = append(args, fmt.Sprintf("%s=%v", name, f.Elem().Interface()))
-		}
-	}
-	return strings.Join(args, " ")
-}
+func (p LinkPatch) String() string { return linkSettings.format(reflect.ValueOf(p)) }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -232,20 +231,8 @@ func (p QueuePatch) applyMark(q Queue) (congestion.Settings, error) {
 	return next, nil
 }
 
-// queueNames are the keys of a QueuePatch, in the order of its fields.
-var queueNames = namesOf(reflect.TypeFor[QueuePatch]())
-
-// namesOf returns the JSON keys of a type of patches.
-func namesOf(t reflect.Type) (names []string) {
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
-}
-
 // QueueKeys returns the names of a queue's settings, in the order of QueuePatch.
-func QueueKeys() []string { return slices.Clone(queueNames) }
+func QueueKeys() []string { return slices.Clone(queueSettings.names) }
 
 // SetsQueue reports whether assignments of the command line are to be read as settings of a
 // queue: the first key is one.
@@ -254,61 +241,24 @@ func SetsQueue(args []string) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(args[0], "=")
-	return slices.Contains(queueNames, name)
+	return slices.Contains(queueSettings.names, name)
 }
 
 // ParseQueueAssignments is ParseAssignments for a queue, such as "xoff=200KB".
-func ParseQueueAssignments(args []string) (QueuePatch, error) {
-	var p QueuePatch
-	for _, arg := range args {
-		name, text, ok := strings.Cut(arg, "=")
-		if !ok {
-			return QueuePatch{}, fmt.Errorf("%q sets nothing: write setting=value, such as limit=200KB", arg)
-		}
-		if err := p.set(name, text); err != nil {
-			return QueuePatch{}, err
-		}
+func ParseQueueAssignments(args []string) (p QueuePatch, err error) {
+	if err := queueSettings.parse(reflect.ValueOf(&p).Elem(), args); err != nil {
+		return QueuePatch{}, err
 	}
 	return p, nil
 }
 
-// set sets one setting, and fails if it is set already.
-func (p *QueuePatch) set(name, text string) error {
-	i := slices.Index(queueNames, name)
-	switch {
-	case i < 0 && slices.Contains(settingNames, name):
-		return fmt.Errorf("%s is a setting of links: change links and queues one after the other", name)
-	case i < 0:
-		return fmt.Errorf("there is no setting %q: %s", name, suggest.Hint(name, "a queue has", queueNames))
-	}
-	field := reflect.ValueOf(p).Elem().Field(i)
-	if !field.IsNil() {
-		return fmt.Errorf("%s is set twice", name)
-	}
-	value := reflect.New(field.Type().Elem())
-	if err := parseSetting(value.Interface(), text); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	field.Set(value)
-	return nil
-}
-
 // String returns p in the form that ParseQueueAssignments reads.
-func (p QueuePatch) String() string {
-	var args []string
-	v := reflect.ValueOf(p)
-	for i, name := range queueNames {
-		if f := v.Field(i); !f.IsNil() {
-			args = append(args, fmt.Sprintf("%s=%v", name, f.Elem().Interface()))
-		}
-	}
-	return strings.Join(args, " ")
-}
+func (p QueuePatch) String() string { return queueSettings.format(reflect.ValueOf(p)) }
 
 // ReadQueuePatch is ReadPatch for a queue.
 func ReadQueuePatch(r io.Reader) (QueuePatch, error) {
 	var p QueuePatch
-	if err := readObject(r, p.set); err != nil {
+	if err := queueSettings.readObject(reflect.ValueOf(&p).Elem(), r); err != nil {
 		return QueuePatch{}, err
 	}
 	return p, nil

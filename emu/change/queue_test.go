@@ -111,3 +111,19 @@ func sameQueue(a, b Queue) bool {
 	}
 	return x == nil || *x.(*congestion.RED) == *y.(*congestion.RED)
 }
+
+// TestReadQueuePatch_ErrorsSpeakOfQueues: what is wrong with JSON for a queue is not explained with
+// settings of links.
+func TestReadQueuePatch_ErrorsSpeakOfQueues(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]":              `a list cannot change a queue: write an object of settings, such as {"limit": "200KB"}`,
+		"":                `empty input: write an object of settings, such as {"limit": "200KB"}`,
+		`{"loss": "1%"}`:  "loss is a setting of links: change links and queues one after the other",
+		`{"limit": [1]}`:  "limit must be a single value, not a list",
+		`{"limti": "1B"}`: `there is no setting "limti": did you mean "limit"?`,
+	} {
+		if _, err := ReadQueuePatch(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
