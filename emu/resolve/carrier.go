@@ -11,7 +11,7 @@ import (
 // chooseIPVersion chooses the version of IP among hosts, unless the file does.
 func (e *patternEntry) chooseIPVersion(hosts []int, file *labfile.IPVersion) (ipv6 bool) {
 	of := func(ipv6 bool) int {
-		return slices.IndexFunc(hosts, func(h int) bool { return !e.speaks(hostEnd{host: h}, ipv6) })
+		return slices.IndexFunc(hosts, func(h int) bool { return !e.hasIPVersion(hostEnd{host: h}, ipv6) })
 	}
 	without4, without6 := of(false), of(true)
 	switch {

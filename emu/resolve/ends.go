@@ -173,16 +173,16 @@ func (v *traffic) hostEnd(name *string) (hostEnd, bool) {
 // chooseIPVersion chooses the version of IP between two ends, unless the file does. Place is where
 // the file names the hosts.
 func (v *traffic) chooseIPVersion(p hostPair, file *labfile.IPVersion, place any) (ipv6, ok bool) {
-	ipv6 = !(v.speaks(p.from, false) && v.speaks(p.to, false))
+	ipv6 = !(v.hasIPVersion(p.from, false) && v.hasIPVersion(p.to, false))
 	if file == nil {
-		if ok = v.speaks(p.from, ipv6) && v.speaks(p.to, ipv6); !ok {
+		if ok = v.hasIPVersion(p.from, ipv6) && v.hasIPVersion(p.to, ipv6); !ok {
 			v.ReportFault(place, "", "%s and %s have no IP version in common", v.endName(p.from), v.endName(p.to))
 		}
 		return ipv6, ok
 	}
 	ipv6 = *file == 6
 	for _, e := range []hostEnd{p.from, p.to} {
-		if !v.speaks(e, ipv6) {
+		if !v.hasIPVersion(e, ipv6) {
 			v.ReportFault(file, "", "%s has no IPv%d address", v.endName(e), *file)
 			return ipv6, false
 		}
@@ -190,8 +190,8 @@ func (v *traffic) chooseIPVersion(p hostPair, file *labfile.IPVersion, place any
 	return ipv6, true
 }
 
-// speaks reports whether an end has an address of a version of IP.
-func (v *traffic) speaks(e hostEnd, ipv6 bool) bool {
+// hasIPVersion reports whether an end has an address of a version of IP.
+func (v *traffic) hasIPVersion(e hostEnd, ipv6 bool) bool {
 	ports := v.plan.Nodes[e.host].Ports
 	if e.port != 0 {
 		ports = ports[e.port.Port():][:1]

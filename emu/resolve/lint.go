@@ -24,19 +24,19 @@ type linter struct {
 	lab *labfile.Lab
 }
 
-func (v *linter) lint() {
-	v.lateStarts()
-	v.flowControl()
-	v.classesOfNICs()
-	v.unmarked()
-	v.shortMTUs()
+func (v *linter) warnOfMistakes() {
+	v.warnOfLateStarts()
+	v.checkFlowControl()
+	v.warnOfLossyNICs()
+	v.warnOfMissingMarks()
+	v.warnOfShortMTUs()
 	for _, w := range v.Warnings() {
 		v.plan.Warnings = append(v.plan.Warnings, w.Error())
 	}
 }
 
-// lateStarts warns of events and traffic that begin when the run has ended.
-func (v *linter) lateStarts() {
+// warnOfLateStarts warns of events and traffic that begin when the run has ended.
+func (v *linter) warnOfLateStarts() {
 	d := v.lab.Duration
 	if d == nil {
 		return
@@ -61,8 +61,8 @@ func (v *linter) lateStarts() {
 	}
 }
 
-// flowControl warns of pauses that come too late, never, or to a peer that ignores them.
-func (v *linter) flowControl() {
+// checkFlowControl warns of pauses that come too late, never, or to a peer that ignores them.
+func (v *linter) checkFlowControl() {
 	reach := v.plan.Extremes()
 	for i, d := range v.qos.qosFiles {
 		if d == nil || v.plan.Nodes[i].Kind != plan.Switch {
@@ -77,7 +77,7 @@ func (v *linter) flowControl() {
 			in, out := reach[port.Link][1-port.End], reach[port.Link][port.End]
 			peer := v.plan.Links[port.Link].Ends[1-port.End]
 			if f := d.Pause.Settings(); f != nil {
-				v.shortHeadroom(at, f, "PAUSE", port.Headroom[0], in, out)
+				v.warnOfShortHeadroom(at, f, "PAUSE", port.Headroom[0], in, out)
 				if !v.plan.Nodes[peer.Node].Ports[peer.Port].Obeys.Pause {
 					v.Warn(v.FirstSet(d.Pause, f), "give it pause: too",
 						"%s asks %s for pauses of the whole port, which has no pause and ignores them: packets will be dropped", v.plan.PortName(i, p), v.plan.PortName(peer.Node, peer.Port))
@@ -89,16 +89,16 @@ func (v *linter) flowControl() {
 				if c.PFC == nil || f == nil {
 					continue
 				}
-				v.shortHeadroom(at, f, "class "+c.Name, port.Headroom[c.Priority], in, out)
-				v.deafPeer(at, peer, c, file)
-				v.neverPauses(n, c, file)
+				v.warnOfShortHeadroom(at, f, "class "+c.Name, port.Headroom[c.Priority], in, out)
+				v.warnOfIgnoringPeer(at, peer, c, file)
+				v.warnOfUnreachableXoff(n, c, file)
 			}
 		}
 	}
 }
 
-// shortHeadroom warns of a headroom in the file that is less than the link needs.
-func (v *linter) shortHeadroom(at plan.End, f *labfile.PFC, what string, has units.Bytes, in, out plan.Extreme) {
+// warnOfShortHeadroom warns of a headroom in the file that is less than the link needs.
+func (v *linter) warnOfShortHeadroom(at plan.End, f *labfile.PFC, what string, has units.Bytes, in, out plan.Extreme) {
 	if f.Headroom == nil {
 		return
 	}
@@ -108,8 +108,8 @@ func (v *linter) shortHeadroom(at plan.End, f *labfile.PFC, what string, has uni
 	}
 }
 
-// deafPeer warns of a peer that ignores the pauses of a class.
-func (v *linter) deafPeer(at, peer plan.End, c *class.Class, file *namedClass) {
+// warnOfIgnoringPeer warns of a peer that ignores the pauses of a class.
+func (v *linter) warnOfIgnoringPeer(at, peer plan.End, c *class.Class, file *namedClass) {
 	n := &v.plan.Nodes[peer.Node]
 	if n.Ports[peer.Port].Obeys.Classes>>c.Priority&1 != 0 {
 		return
@@ -126,9 +126,9 @@ func (v *linter) deafPeer(at, peer plan.End, c *class.Class, file *namedClass) {
 		v.plan.PortName(at.Node, at.Port), v.plan.PortName(peer.Node, peer.Port), c.Name, c.Priority, name)
 }
 
-// neverPauses warns of thresholds that a queue does not let a class reach, and of marks that
+// warnOfUnreachableXoff warns of thresholds that a queue does not let a class reach, and of marks that
 // begin after pauses.
-func (v *linter) neverPauses(n *plan.Node, c *class.Class, file *namedClass) {
+func (v *linter) warnOfUnreachableXoff(n *plan.Node, c *class.Class, file *namedClass) {
 	place := v.FirstSet(file.Alpha, file.Limit, file.PFC.Settings().Xoff, file.PFC.Settings().Alpha, file.PFC, file.at)
 	switch {
 	case c.PFC.Xoff > 0 && c.Limit > 0 && c.Limit*units.Bytes(len(n.Ports)-1) < c.PFC.Xoff+c.Ingress.Reserve:
@@ -138,9 +138,9 @@ func (v *linter) neverPauses(n *plan.Node, c *class.Class, file *namedClass) {
 	case c.PFC.Alpha > 0 && c.Alpha > 0 && c.Alpha <= c.PFC.Alpha:
 		v.Warn(place, "leave out the alpha of the class's queue (none is the default of a lossless class), or pause at a lower alpha",
 			"a queue of class %s of %s drops at alpha %g of the free buffer, before a pause begins: that is at alpha %g", c.Name, n.Name, c.Alpha, c.PFC.Alpha)
-	case c.PFC.Alpha > 0 && c.Limit > 0 && n.QoS.Buffer > 0 && c.Limit < v.balance(n, c.PFC.Alpha):
+	case c.PFC.Alpha > 0 && c.Limit > 0 && n.QoS.Buffer > 0 && c.Limit < v.dynamicBalance(n, c.PFC.Alpha):
 		v.Warn(place, "lower alpha of pfc or raise limit", "a queue of class %s of %s drops what is beyond %v, before a pause begins: with alpha %g one port alone is paused at %v",
-			c.Name, n.Name, c.Limit, c.PFC.Alpha, v.balance(n, c.PFC.Alpha))
+			c.Name, n.Name, c.Limit, c.PFC.Alpha, v.dynamicBalance(n, c.PFC.Alpha))
 	}
 	if m, ok := c.Mark.Settings.(congestion.MarksFrom); ok && c.PFC.Xoff > 0 && m.MarksFrom() > c.PFC.Xoff {
 		v.Warn(v.FirstSet(file.Mark, file.PFC, file.at), "mark well below xoff, so that senders slow down before they are paused",
@@ -148,8 +148,8 @@ func (v *linter) neverPauses(n *plan.Node, c *class.Class, file *namedClass) {
 	}
 }
 
-// balance returns where a dynamic threshold and the bytes of a single port meet.
-func (v *linter) balance(n *plan.Node, alpha float64) units.Bytes {
+// dynamicBalance returns where a dynamic threshold and the bytes of a single port meet.
+func (v *linter) dynamicBalance(n *plan.Node, alpha float64) units.Bytes {
 	return units.Bytes(float64(n.SharedBuffer()) * alpha / (1 + alpha))
 }
 
@@ -174,9 +174,9 @@ func (v *linter) nicPlace(node int, setting func(*labfile.NIC) any) any {
 	return v.FirstSet(setting(f), f, said, kind, v.files[node])
 }
 
-// classesOfNICs warns of NICs whose packets are in a lossy class of a switch that has a lossless
+// warnOfLossyNICs warns of NICs whose packets are in a lossy class of a switch that has a lossless
 // one for other DSCPs.
-func (v *linter) classesOfNICs() {
+func (v *linter) warnOfLossyNICs() {
 	dscps := v.rdmaDSCPs()
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
@@ -197,15 +197,15 @@ func (v *linter) classesOfNICs() {
 				continue
 			}
 			for _, dscp := range used {
-				v.lossyDSCP(i, end.Node, d, dscp)
+				v.warnOfLossyDSCP(i, end.Node, d, dscp)
 			}
 		}
 	}
 }
 
-// lossyDSCP warns if RDMA packets with a DSCP are in a lossy class of a switch that has a
+// warnOfLossyDSCP warns if RDMA packets with a DSCP are in a lossy class of a switch that has a
 // lossless one.
-func (v *linter) lossyDSCP(host, sw int, d *qosFile, dscp uint8) {
+func (v *linter) warnOfLossyDSCP(host, sw int, d *qosFile, dscp uint8) {
 	var lossless, lossy *namedClass
 	priority := v.plan.Nodes[sw].QoS.Map.DSCP[dscp]
 	for _, c := range d.classes {
@@ -226,15 +226,15 @@ func (v *linter) lossyDSCP(host, sw int, d *qosFile, dscp uint8) {
 		"RDMA packets of %s have DSCP %d, which is in the lossy class %s of %s: its lossless class %s is for DSCP %d", v.plan.Nodes[host].Name, dscp, lossy.name, v.plan.Nodes[sw].Name, lossless.name, want)
 }
 
-// unmarked warns of rate controls that wait for the signals of congestion points where no queue
+// warnOfMissingMarks warns of rate controls that wait for the signals of congestion points where no queue
 // for their packets has one.
-func (v *linter) unmarked() {
+func (v *linter) warnOfMissingMarks() {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
 		if n.NIC != nil && waitsForMarks(n.NIC.Control) {
 			dscps := append(v.rdmaDSCPs(), n.NIC.DSCP)
 			// Points that send messages may be in the class of those.
-			if !slices.ContainsFunc(dscps, v.marks) && (!getsMessages(n.NIC.Control) || !v.marksAny()) {
+			if !slices.ContainsFunc(dscps, v.marksDSCP) && (!getsMessages(n.NIC.Control) || !v.marksAny()) {
 				v.Warn(v.nicPlace(i, func(f *labfile.NIC) any { return f.Control }), markHint,
 					"cc: %s of %s waits for marks, and no queue marks packets of DSCP %d: it never slows down", n.NIC.Control, n.Name, dscps[0])
 			}
@@ -251,7 +251,7 @@ func (v *linter) unmarked() {
 	k := 0
 	for i := range v.lab.Workload {
 		if pattern, place, _ := patternOf(&v.lab.Workload[i]); pattern != nil && k < len(v.plan.Traffic) {
-			if t := v.plan.Traffic[k].TCP; t != nil && waitsForMarks(t.Control) && !cc.TraitsOf(t.Control).ClassicECN && !v.marks(t.DSCP) {
+			if t := v.plan.Traffic[k].TCP; t != nil && waitsForMarks(t.Control) && !cc.TraitsOf(t.Control).ClassicECN && !v.marksDSCP(t.DSCP) {
 				v.Warn(place, markHint, "cc: %s waits for marks, and no queue marks packets of DSCP %d: it never slows down but for losses", t.Control, t.DSCP)
 			}
 			k++
@@ -272,8 +272,8 @@ func getsMessages(c cc.Choice) bool {
 	return err == nil && m.Feedback != nil
 }
 
-// marks reports whether any queue for packets with a DSCP has a congestion point.
-func (v *linter) marks(dscp uint8) bool {
+// marksDSCP reports whether any queue for packets with a DSCP has a congestion point.
+func (v *linter) marksDSCP(dscp uint8) bool {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
 		for p := range n.Ports {
@@ -294,17 +294,17 @@ func (v *linter) marks(dscp uint8) bool {
 // marksAny reports whether any queue has a congestion point.
 func (v *linter) marksAny() bool {
 	for dscp := range uint8(64) {
-		if v.marks(dscp) {
+		if v.marksDSCP(dscp) {
 			return true
 		}
 	}
 	return false
 }
 
-// shortMTUs warns of links between switches that take shorter packets than the hosts behind them
+// warnOfShortMTUs warns of links between switches that take shorter packets than the hosts behind them
 // send: a switch drops longer ones and tells nobody. A router tells the sender, but RoCE cannot
 // make its packets shorter.
-func (v *linter) shortMTUs() {
+func (v *linter) warnOfShortMTUs() {
 	domains := v.plan.Domains()
 	type longest struct {
 		mtu units.Bytes

@@ -5,10 +5,10 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 )
 
-// obeyed resolves which pauses of their peers ports obey. At a switch it is what the port
+// resolveObeyed resolves which pauses of their peers ports obey. At a switch it is what the port
 // itself asks for. A host takes over what its switch has, as with DCBX (IEEE 802.1Q-2022 §38);
 // its own classes can differ.
-func (v *qos) obeyed() {
+func (v *qos) resolveObeyed() {
 	for i, d := range v.qosFiles {
 		if d == nil {
 			continue
@@ -17,7 +17,7 @@ func (v *qos) obeyed() {
 		for p := range n.Ports {
 			port := &n.Ports[p]
 			if n.Kind == plan.Switch {
-				port.Obeys = asked(n, port)
+				port.Obeys = requestablePauses(n, port)
 			} else {
 				port.Obeys = v.obeyedByHost(d, port)
 			}
@@ -25,8 +25,8 @@ func (v *qos) obeyed() {
 	}
 }
 
-// asked returns the pauses that a port of a switch may ask for.
-func asked(n *plan.Node, port *plan.Port) (o pfc.Obeyed) {
+// requestablePauses returns the pauses that a port of a switch may ask for.
+func requestablePauses(n *plan.Node, port *plan.Port) (o pfc.Obeyed) {
 	o.Pause = n.QoS != nil && n.QoS.Pause != nil
 	for _, c := range port.Classes {
 		if c.PFC != nil {
@@ -41,7 +41,7 @@ func (v *qos) obeyedByHost(d *qosFile, port *plan.Port) (o pfc.Obeyed) {
 	if port.Link >= 0 {
 		end := v.plan.Links[port.Link].Ends[1-port.End]
 		if far := &v.plan.Nodes[end.Node]; far.Kind == plan.Switch {
-			o = asked(far, &far.Ports[end.Port])
+			o = requestablePauses(far, &far.Ports[end.Port])
 		}
 	}
 	var known uint8

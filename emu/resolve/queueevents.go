@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// queueEvents resolves the changes to queues and applies them in order of time, so that each is
+// resolveQueueEvents resolves the changes to queues and applies them in order of time, so that each is
 // checked against the state that the earlier ones left.
-func (v *qos) queueEvents(files []labfile.Event) {
+func (v *qos) resolveQueueEvents(files []labfile.Event) {
 	type located struct {
 		plan.QueueEvent
 		file *labfile.Event

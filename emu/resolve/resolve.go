@@ -48,8 +48,8 @@ func resolveLab(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	d.checkTelemetry()
 	d.resolveEvents(lab.Events)
 	q.resolveBuffers() // after the events, which change what buffers have to hold
-	q.obeyed()
-	q.queueEvents(lab.Events)
+	q.resolveObeyed()
+	q.resolveQueueEvents(lab.Events)
 
 	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}}).resolveTraffic()
 	resolveWindow(b, lab.Window, lab.Duration)
@@ -57,7 +57,7 @@ func resolveLab(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
-	(&linter{base: b, qos: q, lab: lab}).lint()
+	(&linter{base: b, qos: q, lab: lab}).warnOfMistakes()
 	return b.plan, nil
 }
 
