@@ -140,3 +140,30 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// fileName is a Go file in a comment: a name in the same directory, or a path from the root.
+var fileName = regexp.MustCompile(`(?:^|[\s(])((?:[a-z0-9_-]+/)*[a-z0-9_]+\.go)\b`)
+
+// TestComments_NameFilesThatExist: a comment that sends the reader to a file names one that is
+// there, in the same directory or by its path from the root.
+func TestComments_NameFilesThatExist(t *testing.T) {
+	named := 0
+	eachFile(t, ".go", func(at string) {
+		file, err := parser.ParseFile(token.NewFileSet(), at, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Comments {
+			for _, m := range fileName.FindAllStringSubmatch(group.Text(), -1) {
+				named++
+				_, beside := os.Stat(filepath.Join(filepath.Dir(at), m[1]))
+				if _, fromRoot := os.Stat(m[1]); beside != nil && fromRoot != nil {
+					t.Errorf("%s: a comment names %s, which does not exist", at, m[1])
+				}
+			}
+		}
+	})
+	if named < 50 {
+		t.Errorf("only %d files are named: the test does not find them", named)
+	}
+}

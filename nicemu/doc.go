@@ -84,7 +84,7 @@
 //
 // # Checks against other code
 //
-// Captures of Linux's rdma_rxe are replayed (nicemu/cm/capture_test.go), and rdma_rxe
+// Captures of Linux's rdma_rxe are replayed (nicemu/cmnic/capture_test.go), and rdma_rxe
 // itself runs in a guest (e2e/vm/rdma_test.go). Debian's programs run under faults
 // (e2e/rdma/faults_test.go), and so do rdma-core's own tests (e2e/rdma/core_test.go).
 // tshark and scapy read the NIC's packets.

@@ -219,7 +219,7 @@ func TestStopProcesses(t *testing.T) {
 		})
 	}
 	start("a", func(p *Process) {
-		defer start("born in the end", func(p *Process) { t.Error("it begins") })
+		defer start("created in the end", func(p *Process) { t.Error("it begins") })
 		p.Sleep(units.Never)
 	})
 	start("b", func(p *Process) { p.Sleep(5) })

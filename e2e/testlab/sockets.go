@@ -43,8 +43,8 @@ func SocketIn[T any](l *Lab, host string, f func() (T, error)) (socket T) {
 	return socket
 }
 
-// deaf opens a UDP socket with a small buffer on port 7000 and never reads it; blast sends
-// datagrams to it, and to a port without a socket.
+// UnreadSocket opens a UDP socket with a small buffer on port 7000 and never reads it; SendDatagrams
+// sends datagrams to it, and to a port without a socket.
 const (
 	UnreadSocket = `
 import socket

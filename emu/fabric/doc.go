@@ -6,9 +6,9 @@
 //
 // A Shard is the part of a fabric that one thread drives, with its own packet pool. Only
 // links join engines, and only links with a delay of minLookahead or more do. Hosts are
-// assigned to shards in their order, and switches with their neighbours (partition.go).
+// assigned to shards in their order, and switches with their neighbours (emu/parallel).
 //
-// In virtual time (run.go, window.go) each node is a logical process with its own engine
+// In virtual time (run.go, emu/parallel) each node is a logical process with its own engine
 // and links.Inbox; nodes joined by shorter links form one process. A worker runs the
 // processes of its shard one after the other, in windows as long as the shortest delay
 // between any two: a packet sent in a window arrives after it. So the data of a node is in
@@ -21,7 +21,7 @@
 // no reply to what a node sends arrives earlier (turnOf). Workers meet at a barrier
 // between windows. Other workers reach an inbox only through a links.Outbox, whose two
 // halves are used alternately, so there is no lock. Fewer workers run if that is faster
-// because other programs use the cores (tuner.go); a worker then runs several shards. A
+// because other programs use the cores (emu/parallel); a worker then runs several shards. A
 // fabric with few ports has one engine (NewParallel).
 //
 // Nothing runs between windows. Samplers are called, deadlocks are looked for and records of
@@ -47,12 +47,12 @@
 //
 // # Tables
 //
-// route.go computes the tables of plain switches by breadth-first search; static routes
+// emu/routing computes the tables of plain switches by breadth-first search; static routes
 // then replace the entries that they match. A weight is the number of copies of a port in
 // a group. Computed paths lead closer to the destination with each hop, so only decisions
-// by static routes are counted (switches.MaxStaticHops). For routers pathcomputer.go
-// counts routers over areas, the broadcast domains that usable links form, and statics.go
-// applies the routes of the file on top.
+// by static routes are counted (switches.MaxStaticHops). For routers it
+// counts routers over areas, the broadcast domains that usable links form, and then
+// applies the routes of the file.
 //
 // # Packets without bytes
 //

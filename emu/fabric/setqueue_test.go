@@ -136,8 +136,8 @@ func TestPause_OfAClassWithoutPFCIsIgnored(t *testing.T) {
 	if c := classNamed(t, portNamed(t, f, "h1:eth0"), "lossless"); c.PausedCount == 0 || c.PauseIgnored != 0 || c.PausedCount > c.PauseFramesRx {
 		t.Errorf("with pfc at both ends: %+v", c)
 	}
-	deaf := strings.ReplaceAll(lab, "h1: {kind: host}", "h1: {kind: host, classes: {lossless: {dscp: 26, priority: 3, weight: 1, pfc: none}, other: {dscp: 10, priority: 1, weight: 1}, default: {weight: 1}}}")
-	p := parse(t, deaf)
+	ignoring := strings.ReplaceAll(lab, "h1: {kind: host}", "h1: {kind: host, classes: {lossless: {dscp: 26, priority: 3, weight: 1, pfc: none}, other: {dscp: 10, priority: 1, weight: 1}, default: {weight: 1}}}")
+	p := parse(t, ignoring)
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "s1:1 asks h1:eth0 for pauses of class lossless") {
 		t.Errorf("warnings: %q", p.Warnings)
 	}
@@ -175,12 +175,12 @@ topology:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["h2:eth0", "s1:2"], rate: 1Gbps}
 workload: [TRAFFIC]`
-	const deaf = "classes: {lossless: {dscp: 26, priority: 3, weight: 1, pfc: none}, default: {weight: 1}}"
+	const ignoring = "classes: {lossless: {dscp: 26, priority: 3, weight: 1, pfc: none}, default: {weight: 1}}"
 	for _, c := range []struct{ name, host, traffic string }{
 		{"a NIC", "nic: {dscp: 26, cc: none}", `{write: {from: h1, to: h2, size: 2MB}}`},
 		{"an edge service", "edge: {limit: {rate: 8Gbps}}", `{cbr: {from: h1, to: h2, rate: 9Gbps, size: 1000B, dscp: 26}}`},
 	} {
-		for _, classes := range []string{"", deaf} {
+		for _, classes := range []string{"", ignoring} {
 			text := strings.NewReplacer("HOST", strings.TrimSuffix(c.host+", "+classes, ", "), "TRAFFIC", c.traffic).Replace(lab)
 			f := run(t, parse(t, text))
 			k := classNamed(t, portNamed(t, f, "h1:eth0"), "lossless")

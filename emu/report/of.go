@@ -32,8 +32,9 @@ type Network interface {
 
 // Of returns the report of a network as it is now, built from p and driven by a clock,
 // Virtual or Wall. It has what both clocks have: in virtual time also the trace, in
-// wall-clock time the dilation. timeline is what has happened to the network. The caller adds what it alone knows, such as real hosts
-// and recordings. The network must stand still during the call.
+// wall-clock time the dilation. timeline is what has happened to the network. The caller
+// adds what it alone knows, such as real hosts and recordings. The network must stand
+// still during the call.
 func Of(clock string, p *plan.Plan, n Network, timeline []status.Moment) *Report {
 	r := &Report{
 		Lab: p.Name, File: p.File, Clock: clock, Seed: p.Seed, Emulated: n.Now(), Events: n.Events(),

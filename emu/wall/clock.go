@@ -32,8 +32,8 @@
 // The driver and everything below it know only emulated time, except for what concerns the
 // machine: spinning, the bound on how far the clock falls behind, scheduling, sleeps.
 // Outside the fabric only code that deals with real kernels knows the dilation: the
-// shapers, routes and neighbours of netns-lab (dilation.go), the bounds at which emu/lab
-// holds hosts (holds.go), and code that reports CPU time. Clock.ShareFile puts the clock into
+// shapers, routes and neighbours of netns-lab (netns-lab/dilation.go), the bounds at which emu/lab
+// holds hosts (emu/lab/holds.go), and code that reports CPU time. Clock.ShareFile puts the clock into
 // a file for programs that run with netns-lab/slowclock.
 package wall
 

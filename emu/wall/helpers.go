@@ -15,7 +15,7 @@ import (
 // helpers keeps the threads of the Go runtime ahead of ordinary programs.
 //
 // Go preempts a goroutine that has used its thread for 10 ms, including the engine's
-// (runtime/proc.go, retake). A goroutine that is locked to its thread then sleeps until
+// (package runtime, retake). A goroutine that is locked to its thread then sleeps until
 // another thread of the process schedules it again (stoplockedm). While programs that never
 // sleep occupy all cores, that thread waits for a time slice, 4 ms and more, and so does
 // the engine, whatever its own priority.

@@ -5,7 +5,7 @@
 // The format is described in docs/experiments.md.
 //
 // To make the lab of a cell the package patches the syntax tree of the lab file with its
-// own values (yamlfile/graft.go), which keep their positions, and lets emu/resolve check it.
+// own values (emu/yamlfile/graft.go), which keep their positions, and lets emu/resolve check it.
 // The stored form of a cell is the patched file as one text without comments.
 package file
 

@@ -248,11 +248,11 @@ func (f *flow) recordCompletion(p *pair, v *verb, at units.Time, told bool) {
 // time that a batch waits for other pairs of the NIC, while all together may send more than the
 // line carries, stays in them when that is over. Then the flow drains once, and the RTTs start
 // over.
-func (f *flow) correctRTT(crowded bool) {
-	if f.waited && !crowded {
+func (f *flow) correctRTT(oversubscribed bool) {
+	if f.waited && !oversubscribed {
 		f.anchor = f.inFlight > 0
 	}
-	f.waited = crowded
+	f.waited = oversubscribed
 }
 
 // recordRTT records the RTT of a batch.

@@ -13,8 +13,8 @@
 // of the queue pair.
 //
 // Loss recovery is behind an interface (Recovery): go-back-N, and IRN, whose responder keeps
-// packets out of order (kept.go), whose responses to READs and atomics have a separate window
-// (answers.go, brought.go), and whose packets have separate opcodes. Rate control is not part of
+// packets out of order (reorder.go), whose responses to READs and atomics have a separate window
+// (answers.go, responses.go), and whose packets have separate opcodes. Rate control is not part of
 // the package, but a Feedback gets its inputs: packets sent and acknowledged, and round trips.
 //
 // Not implemented: RD and XRC services, end-to-end credits (every ACK says that they are not

@@ -230,12 +230,12 @@ func TestCheck_SuggestsWhatItAccepts(t *testing.T) {
 		}
 		_, text, _ := strings.Cut(err.Error(), ": sample every ")
 		text, _, _ = strings.Cut(text, " or more")
-		mend, perr := units.ParseTime(text)
-		if perr != nil || mend <= every {
+		retry, perr := units.ParseTime(text)
+		if perr != nil || retry <= every {
 			t.Fatalf("%v", err)
 		}
-		if err := CheckQueues(queues, mend, length, wall); err != nil && mend <= MaxEvery {
-			t.Fatalf("mended: %v", err)
+		if err := CheckQueues(queues, retry, length, wall); err != nil && retry <= MaxEvery {
+			t.Fatalf("with the interval that the error names: %v", err)
 		}
 	})
 }

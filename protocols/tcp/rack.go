@@ -151,15 +151,15 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again boo
 
 // reviewRecovery ends the recovery if it is over or was spurious.
 func (s *Sender) reviewRecovery(now units.Time, g *Segment, before int64, n *ackInfo) {
-	mending := s.episode == recovery || s.episode == loss
-	if s.undo.isSpurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
+	recovering := s.episode == recovery || s.episode == loss
+	if s.undo.isSpurious(s.timestamps && recovering && s.una > before, g.TSEcr, n.double) {
 		s.undoRecovery(now)
 		return
 	}
 	if s.una < s.recover || s.episode == cwr && s.una == s.recover {
 		return // marks are old until CWR has arrived
 	}
-	if mending {
+	if recovering {
 		s.rack.resetReoWnd()
 		s.over = true
 	}

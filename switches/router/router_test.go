@@ -286,7 +286,7 @@ func TestEcho(t *testing.T) {
 	damaged := append([]byte(nil), request...)
 	damaged[len(damaged)-1]++
 	if got := AppendEchoReply(nil, damaged, 5); wire.Checksum(got[20:], 0) == 0 {
-		t.Error("the wrong checksum of a request was mended")
+		t.Error("the wrong checksum of a request was corrected")
 	}
 
 	make6 := func(kind uint8, h *layers.IPv6) []byte {

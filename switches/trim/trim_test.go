@@ -57,9 +57,9 @@ func TestCut(t *testing.T) {
 		length uint16 // in the IP header
 	}{
 		{"IPv4", false, Config{Keep: 24, DSCP: 10}, 14 + 20 + 24, 20 + 8 + 1000},
-		{"IPv4, length mended", false, Config{Keep: 24, DSCP: 10, FixLength: true}, 14 + 20 + 24, 20 + 24},
+		{"IPv4, length corrected", false, Config{Keep: 24, DSCP: 10, FixLength: true}, 14 + 20 + 24, 20 + 24},
 		{"IPv6", true, Config{Keep: 64, DSCP: 0}, 14 + 40 + 64, 8 + 1000},
-		{"IPv6, length mended", true, Config{Keep: 64, DSCP: 63, FixLength: true}, 14 + 40 + 64, 64},
+		{"IPv6, length corrected", true, Config{Keep: 64, DSCP: 63, FixLength: true}, 14 + 40 + 64, 64},
 	} {
 		pool := packet.NewPools(1)[0]
 		pool.Render = gso.RenderPacket

@@ -57,19 +57,19 @@ type Carrier interface {
 	UnderWay(f func(r *records.Record))
 }
 
-// Window says when flows are born and which of them count. The zero Window has no limits.
+// Window says when flows are created and which of them count. The zero Window has no limits.
 type Window struct {
-	// WarmUp and End bound the measurement window: flows that are born in it count.
+	// WarmUp and End bound the measurement window: flows that are created in it count.
 	WarmUp units.Time
-	// End is also when agents stop: no flow is born after it. Earlier flows run on.
+	// End is also when agents stop: no flow is created after it. Earlier flows run on.
 	// 0 means never.
 	End units.Time
 }
 
-// isOver reports whether no flow is born any more at a time.
+// isOver reports whether no flow is created any more at a time.
 func (w Window) isOver(now units.Time) bool { return w.End > 0 && now > w.End }
 
-// countsFlow reports whether a flow that is born at that time counts.
+// countsFlow reports whether a flow that is created at that time counts.
 func (w Window) countsFlow(created units.Time) bool { return created >= w.WarmUp && !w.isOver(created) }
 
 // Host is one host's part in all traffic.

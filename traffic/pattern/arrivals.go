@@ -23,7 +23,7 @@ type Arrivals struct {
 	// With Weights it is the mean of all hosts.
 	Rate        units.Rate
 	Gaps        Law        // between the flows of a host; zero is Poisson
-	Start, Stop units.Time // flows are born from Start on, before Stop; a Stop of 0 is none
+	Start, Stop units.Time // flows are created from Start on, before Stop; a Stop of 0 is none
 	// Flows is the total number of flows, 0 for no limit. Each host has its part, in
 	// proportion to its rate, so hosts do not end at the same time.
 	Flows int
@@ -114,7 +114,7 @@ type arrivalsAgent struct {
 
 func (g *arrivalsAgent) NextFlow() units.Time { return g.due }
 
-// scheduleNext sets when the next flow is born.
+// scheduleNext sets when the next flow is created.
 func (g *arrivalsAgent) scheduleNext(t units.Time) {
 	g.due = t
 	if g.left == 0 || hasEnded(t, g.p.Stop) {

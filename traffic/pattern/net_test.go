@@ -120,7 +120,7 @@ func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 		case f.Size < 1:
 			n.t.Fatalf("a flow of %d bytes", f.Size)
 		case f.At > now:
-			n.t.Fatalf("a flow born at %v starts at %v", f.At, now)
+			n.t.Fatalf("a flow created at %v starts at %v", f.At, now)
 		}
 		n.started = append(n.started, f)
 		n.log = append(n.log, event{at: now, flow: f})

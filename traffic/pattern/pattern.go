@@ -26,7 +26,7 @@ type Flow struct {
 	Tag      uint32
 	From, To int         // hosts: indices into the plan's nodes; From has the data
 	Size     units.Bytes // at least 1
-	At       units.Time  // when it was born; before the present if it had to wait
+	At       units.Time  // when it was created; before the present if it had to wait
 	// Group is the request, burst, iteration or whole of a pattern that the flow belongs
 	// to: a group is complete when all its flows are. It is unique within a pattern; 0
 	// means none.
@@ -105,5 +105,5 @@ func checkTimes(start, stop units.Time) error {
 	return nil
 }
 
-// hasEnded reports whether no flow is born from t on.
+// hasEnded reports whether no flow is created from t on.
 func hasEnded(t, stop units.Time) bool { return t == units.Never || stop != 0 && t >= stop }

@@ -121,10 +121,10 @@ func TestGuestWithoutBounds(t *testing.T) {
 		}
 	}()
 	// One client only requests a program; another reads.
-	deaf, relayed := net.Pipe()
-	defer deaf.Close()
+	requester, relayed := net.Pipe()
+	defer requester.Close()
 	go l.RelaySession(relayed)
-	if err := writeFrame(deaf, frame{kind: open, payload: []byte("{}")}); err != nil {
+	if err := writeFrame(requester, frame{kind: open, payload: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	first := <-opened

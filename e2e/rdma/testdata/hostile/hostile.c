@@ -247,8 +247,8 @@ static void garbage(void)
 		close(fd);
 }
 
-/* deaf: it sends requests and never reads the answers. */
-static void deaf(void)
+/* unread: it sends requests and never reads the answers. */
+static void unread(void)
 {
 	struct weft_request ask = { .op = WEFT_DEVICES };
 
@@ -366,7 +366,7 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } attacks[] = {
-	{ "garbage", garbage }, { "deaf", deaf }, { "descriptors", descriptors }, { "rings", rings }, { "bells", bells },
+	{ "garbage", garbage }, { "unread", unread }, { "descriptors", descriptors }, { "rings", rings }, { "bells", bells },
 	{ "objects", objects }, { "connections", connections }, { "killed", killed }, { "orphan", orphan },
 };
 
