@@ -42,12 +42,12 @@ type Machine struct {
 	config  Config
 	starter Starter
 
-	mu      sync.Mutex
+	mu      sync.Mutex // held while QEMU starts, so process is the one that runs
 	process *os.Process
 	monitor *monitor
 	link    *agent.Link
 	accel   Accel
-	up      bool // it has been ready
+	up      bool // it has been ready, or is to stop: it is not started again
 
 	over chan struct{} // closed when the machine has ended for good
 	err  error         // why
@@ -67,7 +67,9 @@ func Start(c Config, starter Starter) (*Machine, error) {
 		m.closeNICs()
 		return nil, err
 	}
+	m.mu.Lock()
 	ended, err := m.startQEMU()
+	m.mu.Unlock()
 	if err != nil || only {
 		m.closeNICs()
 	}
@@ -109,7 +111,7 @@ func (m *Machine) closeNICs() {
 	}
 }
 
-// startQEMU starts QEMU.
+// startQEMU starts QEMU. The caller holds m.mu.
 func (m *Machine) startQEMU() (ended <-chan error, err error) {
 	path, err := FindQEMU()
 	if err != nil {
@@ -150,8 +152,6 @@ func (m *Machine) startQEMU() (ended <-chan error, err error) {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	link := agent.NewLink(port)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.process, m.link = c.Process, link
 	m.monitor = newMonitor(control, func(event string) { m.handleEvent(link, event) })
 	return ended, nil
@@ -188,31 +188,38 @@ func (m *Machine) handleEvent(link *agent.Link, name string) {
 	}
 }
 
-// handleEnd handles the end of the machine: under Auto, a guest that did not come up
-// with KVM is started again without it.
+// handleEnd waits for the machine's end: under Auto, a guest that did not come up with
+// KVM is started again without it.
 func (m *Machine) handleEnd(ended <-chan error) {
-	err := <-ended
-	m.mu.Lock()
-	again := m.accel == Auto && !m.up
-	m.accel = max(m.accel, KVM)
-	if again {
-		m.accel = TCG
-	}
-	link, monitor := m.link, m.monitor
-	m.mu.Unlock()
-	link.Close()
-	<-link.Over() // so that the machine's end is seen after the agent's
-	monitor.conn.Close()
-	if again {
-		if ended, err = m.startQEMU(); err == nil {
-			m.closeNICs()
-			m.handleEnd(ended)
-			return
+	var err error
+	for ended != nil {
+		err = <-ended
+		m.mu.Lock()
+		link, monitor := m.link, m.monitor
+		m.mu.Unlock()
+		link.Close()
+		<-link.Over() // so that the machine's end is seen after the agent's
+		monitor.conn.Close()
+		var failed error
+		if ended, failed = m.restartWithTCG(); failed != nil {
+			err = failed
 		}
+		m.closeNICs()
 	}
-	m.closeNICs()
 	m.err = m.explainEnd(err)
 	close(m.over)
+}
+
+// restartWithTCG starts QEMU again, without KVM, if KVM was tried under Auto and the guest
+// has not come up. If not, ended is nil.
+func (m *Machine) restartWithTCG() (ended <-chan error, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.accel != Auto || m.up {
+		return nil, nil
+	}
+	m.accel = TCG
+	return m.startQEMU()
 }
 
 // explainEnd says how QEMU ended, with its own messages if there are any.
@@ -293,7 +300,6 @@ func (m *Machine) AwaitUp(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	m.up = true
-	m.accel = max(m.accel, KVM)
 	m.mu.Unlock()
 	m.closeNICs()
 	return nil

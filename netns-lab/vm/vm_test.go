@@ -191,18 +191,7 @@ func TestAuto_FallsBackToTCG(t *testing.T) {
 		t.Skipf("SKIPPED: /dev/kvm cannot be used (%v), so nobody tries KVM", err)
 	}
 	dir := t.TempDir()
-	script := "#!/bin/sh\necho \"$@\" >>" + dir + "/calls\ncase \"$*\" in *'accel kvm'*) echo 'qemu: KVM is broken' >&2; exit 1;; esac\necho 'up and running' >>" + dir + "/console.log\nexec sleep 1000\n"
-	if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	// A processor with hardware virtualisation, whatever this one is.
-	processor := filepath.Join(dir, "cpuinfo")
-	if err := os.WriteFile(processor, []byte("flags\t\t: fpu vmx\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	defer func(own string) { cpuinfo = own }(cpuinfo)
-	cpuinfo = processor
+	simulateQEMU(t, "echo \"$@\" >>"+dir+"/calls\ncase \"$*\" in *'accel kvm'*) echo 'qemu: KVM is broken' >&2; exit 1;; esac\necho 'up and running' >>"+dir+"/console.log\nexec sleep 1000\n")
 	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 did not start: qemu: KVM is broken"} {
 		os.Remove(filepath.Join(dir, "console.log"))
 		m, err := Start(Config{
@@ -242,6 +231,70 @@ func TestAuto_FallsBackToTCG(t *testing.T) {
 	if kvm, tcg := strings.Count(string(b), "accel kvm"), strings.Count(string(b), "accel tcg"); kvm != 2 || tcg != 1 {
 		t.Errorf("%d starts by KVM and %d by TCG, want 2 and 1", kvm, tcg)
 	}
+}
+
+// TestStop_EndsTheQEMUThatWasStartedAgain: a machine that is up, and is stopped, before the
+// start of its second QEMU has returned ends this one, not the first.
+func TestStop_EndsTheQEMUThatWasStartedAgain(t *testing.T) {
+	if err := unix.Access("/dev/kvm", unix.R_OK|unix.W_OK); err != nil {
+		t.Skipf("SKIPPED: /dev/kvm cannot be used (%v), so nobody tries KVM", err)
+	}
+	simulateQEMU(t, "case \"$*\" in *'accel kvm'*) exit 1;; esac\nexec sleep 1000\n")
+	var m *Machine
+	started := make(chan struct{}) // m is set
+	stopped := make(chan struct{})
+	starts := 0
+	m, err := Start(Config{
+		Name: "v1", Dir: t.TempDir(), Kernel: "/k", CPUs: 1, Memory: 64 * units.MiB, Accel: Auto, Ready: ReadyNone, Limit: time.Minute,
+	}, func(c *exec.Cmd) (<-chan error, error) {
+		ended := make(chan error, 1)
+		if starts++; starts == 2 {
+			<-started
+			go func() {
+				defer close(stopped)
+				m.Stop(0)
+			}()
+			select {
+			case <-stopped: // of what it does not know
+			case <-time.After(100 * time.Millisecond): // Stop waits for this start, as it should
+			}
+		}
+		err := c.Start()
+		if err == nil {
+			go func() { ended <- c.Wait() }()
+		}
+		return ended, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Fatal("Stop has not ended the second QEMU")
+	}
+	if starts != 2 {
+		t.Errorf("%d starts, want 2", starts)
+	}
+}
+
+// simulateQEMU puts a shell script in the place of QEMU, and a processor with hardware
+// virtualisation in the place of this one.
+func simulateQEMU(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	processor := filepath.Join(dir, "cpuinfo")
+	if err := os.WriteFile(processor, []byte("flags\t\t: fpu vmx\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := cpuinfo
+	t.Cleanup(func() { cpuinfo = own })
+	cpuinfo = processor
 }
 
 // TestAuto_NeedsHardwareVirtualisation: KVM is not chosen automatically without it.
