@@ -296,3 +296,38 @@ func TestOneRunner(t *testing.T) {
 		t.Errorf("fabrics for virtual time are built in %v, not in %v alone", found, want)
 	}
 }
+
+// TestRateControls_HaveOneForm: a rate control is a Config and a Control in files of these names.
+func TestRateControls_HaveOneForm(t *testing.T) {
+	files, err := filepath.Glob("protocols/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	controls := 0
+	for _, file := range files {
+		text := read(t, file)
+		if strings.HasSuffix(file, "_test.go") || !strings.Contains(text, "cc.Methods.Register(") {
+			continue
+		}
+		controls++
+		if filepath.Base(file) != "control.go" || !strings.Contains(text, "\ntype Control struct {") {
+			t.Errorf("%s registers a rate control: that belongs in control.go, with the type Control", file)
+		}
+		config := filepath.Join(filepath.Dir(file), "config.go")
+		if !strings.Contains(read(t, config), "\ntype Config struct {") {
+			t.Errorf("%s has no type Config", config)
+		}
+	}
+	if controls == 0 {
+		t.Error("no rate control was found")
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

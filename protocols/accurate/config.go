@@ -1,11 +1,9 @@
 package accurate
 
 import (
-	_ "embed" // accurate.lua
 	"errors"
 
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -57,29 +55,6 @@ func (c *Config) Validate(line units.Rate) error {
 	check.CheckTime("linger", c.Linger, 0)
 	check.CheckNumber("dscp", c.DSCP, 0, 63)
 	return check.Err()
-}
-
-//go:embed accurate.lua
-var lua string
-
-func init() {
-	registry.Dissectors.Register("accurate", lua)
-	cc.Methods.Register("accurate", cc.Method{
-		Summary: "ACCurate: flows send one FRP per period, in which contention points of switches and hosts with mark: accurate write their fair share rates",
-		Presets: Presets, Feedback: Protocol,
-		Preset: func(name string, line units.Rate) cc.Settings {
-			c := Preset(name, line)
-			return &c
-		},
-		Gauges: []gauge.Gauge{
-			{Name: "known", Unit: gauge.YesNo, Help: "whether contention points know the flow", Brief: true},
-			{Name: "cr", Unit: gauge.BitsPerSecond, Help: "CR, the rate in the next FRP", Brief: true},
-			{Name: "frps", Help: "FRPs sent, including flow-init and flow-stop"},
-			{Name: "responses", Help: "responses that set the rate"},
-			{Name: "shorts", Help: "short-circuit replies"},
-			{Name: "stale", Help: "responses overtaken by later ones"},
-		},
-	})
 }
 
 // Traits implements cc.Settings. A flow that waits for acknowledgements or is idle for a while

@@ -155,7 +155,7 @@ func FuzzParse(f *testing.F) {
 		if again.Flow.From != addrA || again.CR != x.CR || again.Kind != x.Kind {
 			t.Fatalf("%+v\n%+v", x, again)
 		}
-		r := newReaction(t, nil)
+		r := newControl(t, nil)
 		r.SetActive(0, true)
 		r.OnMessage(us, &x)
 		if rate := r.Rate(); rate < r.config.RMin || rate > r.line {

@@ -27,7 +27,7 @@ type netFlow struct {
 	w      *network
 	number int
 	path   []int // links
-	rp     *Reaction
+	rp     *Control
 	active bool
 	armed  units.Time
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // eager is a reaction point that handles each expiry of each timer and computes
-// with numbers of unlimited size. Reaction must agree with it bit for bit.
+// with numbers of unlimited size. Control must agree with it bit for bit.
 type eager struct {
 	c              Config
 	line           units.Rate
@@ -223,7 +223,7 @@ func TestLazyIsEager(t *testing.T) {
 		line := rapid.SampledFrom([]units.Rate{100 * units.Gbps, 40 * units.Gbps, units.Gbps, 999_999_937, 100_000 * units.Tbps}).Draw(t, "line")
 		c := drawConfig(t, line)
 		punctual, lax := New(&c, line), New(&c, line)
-		all := []*Reaction{punctual, lax}
+		all := []*Control{punctual, lax}
 		model := &eager{c: c, line: line, rate: line, target: line}
 		now := units.Time(0)
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {

@@ -30,7 +30,7 @@ type bottleneck struct {
 }
 
 type loopFlow struct {
-	rp   *Reaction
+	rp   *Control
 	np   cc.Notification
 	next units.Time   // the next packet
 	cnps []units.Time // on their way

@@ -20,13 +20,13 @@ func TestTranscripts(t *testing.T) {
 
 // player holds one flow.
 type player struct {
-	rp  *Reaction
+	rp  *Control
 	np  cc.Notification
 	out *strings.Builder
 }
 
 func (p *player) Start(c cc.Control) {
-	p.rp, p.np = c.(*Reaction), cc.Notification{}
+	p.rp, p.np = c.(*Control), cc.Notification{}
 	p.show(0, "start")
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -87,36 +86,8 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-func init() {
-	cc.Methods.Register("qcn", cc.Method{
-		Summary: "QCN (IEEE 802.1Q): congestion notification messages of switches lower the rate by their quantized feedback",
-		Presets: Presets, Feedback: Protocol,
-		Preset: func(name string, line units.Rate) cc.Settings {
-			c := Preset(name, line)
-			return &c
-		},
-		Gauges: []gauge.Gauge{
-			{Name: "limited", Unit: gauge.YesNo, Help: "whether a message has arrived"},
-			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "rate that increases approach"},
-			{Name: "feedback", Help: "quantized feedback of the last message, 1 to 63", Brief: true},
-			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
-			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},
-		},
-	})
-}
-
 // Traits implements cc.Settings. NICs only have to deliver messages.
 func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 
 // New implements cc.Settings.
 func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line, f.Rand) }
-
-// AppendGauges implements cc.Control.
-func (r *Reaction) AppendGauges(now units.Time, values []float64) []float64 {
-	x := *r // a copy, so that reading gauges changes nothing
-	x.OnTimer(now)
-	if !x.enabled {
-		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
-	}
-	return append(values, 1, gauge.RateValue(x.target), float64(x.fb), float64(x.timeStage), float64(x.byteStage))
-}

@@ -28,7 +28,7 @@ type bottleneck struct {
 }
 
 type loopFlow struct {
-	rp   *Reaction
+	rp   *Control
 	next units.Time // the next packet
 	cnms []loopCNM  // in flight
 	sent units.Bytes

@@ -22,7 +22,7 @@ func TestTranscripts(t *testing.T) {
 
 // player holds one flow and one congestion point.
 type player struct {
-	rp  *Reaction
+	rp  *Control
 	cp  *CP
 	out *strings.Builder
 }
@@ -33,7 +33,7 @@ type middle struct{}
 func (middle) Uint64() uint64 { return 1 << 52 }
 
 func (p *player) Start(c cc.Control) {
-	p.rp = c.(*Reaction)
+	p.rp = c.(*Control)
 	p.show(0, "start")
 }
 

@@ -1,12 +1,10 @@
 package rocc
 
 import (
-	_ "embed" // rocc.lua
 	"errors"
 	"fmt"
 
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -110,42 +108,8 @@ func (c *Config) lawFor(f *Feedback) Law {
 	return p.Law()
 }
 
-//go:embed rocc.lua
-var lua string
-
-func init() {
-	registry.Dissectors.Register("rocc", lua)
-	cc.Methods.Register("rocc", cc.Method{
-		Summary: "RoCC (CoNEXT 2020): switches with mark: rocc compute the fair rate and send it to the senders",
-		Presets: Presets, Feedback: Protocol,
-		Preset: func(name string, line units.Rate) cc.Settings {
-			c := Preset(name, line)
-			return &c
-		},
-		Gauges: []gauge.Gauge{
-			{Name: "limited", Unit: gauge.YesNo, Help: "whether a congestion point limits the flow", Brief: true},
-			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate of the last accepted message, including doublings since"},
-			{Name: "accepted", Help: "messages that set the rate"},
-			{Name: "refused", Help: "messages from other congestion points with higher rates"},
-			{Name: "rises", Help: "times that the rate doubled because no message came"},
-		},
-	})
-}
-
 // Traits implements cc.Settings. NICs only have to deliver messages.
 func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 
 // New implements cc.Settings.
 func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line) }
-
-// AppendGauges implements cc.Control.
-func (r *Reaction) AppendGauges(now units.Time, values []float64) []float64 {
-	x := *r // a copy, so that reading gauges changes nothing
-	x.waiting = append([]notice(nil), r.waiting...)
-	x.OnTimer(now)
-	limited, rate := 0.0, gauge.None
-	if x.limited {
-		limited, rate = 1, float64(x.rate)
-	}
-	return append(values, limited, rate, float64(x.accepted), float64(x.refused), float64(x.rises))
-}

@@ -15,7 +15,7 @@ type bottleneck struct {
 	params    Params
 	config    Config
 	point     Point
-	flows     []*Reaction
+	flows     []*Control
 	queue     float64 // bytes, as sent
 	next      units.Time
 	now       units.Time

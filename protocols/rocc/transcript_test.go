@@ -25,12 +25,12 @@ func TestPresets(t *testing.T) {
 
 // player holds one flow.
 type player struct {
-	rp  *Reaction
+	rp  *Control
 	out *strings.Builder
 }
 
 func (p *player) Start(c cc.Control) {
-	p.rp = c.(*Reaction)
+	p.rp = c.(*Control)
 	p.show(0, "start")
 }
 

@@ -20,7 +20,7 @@ type bottleneck struct {
 }
 
 type loopFlow struct {
-	rate  *Timely
+	rate  *Control
 	next  units.Time // the next packet
 	burst units.Bytes
 	acks  []loopAck // in flight

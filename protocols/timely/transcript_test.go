@@ -21,13 +21,13 @@ func TestTranscripts(t *testing.T) {
 
 // player holds one flow.
 type player struct {
-	flow  *Timely
+	flow  *Control
 	acked units.Bytes
 	out   *strings.Builder
 }
 
 func (p *player) Start(c cc.Control) {
-	p.flow, p.acked = c.(*Timely), 0
+	p.flow, p.acked = c.(*Control), 0
 	p.show(0, "start")
 }
 

@@ -136,7 +136,7 @@ func TestLazyIsPunctual(t *testing.T) {
 			punctual.OnTimer(now)
 			input := rapid.IntRange(0, 3).Draw(t, "input")
 			n := rapid.Int64Range(1, 400_000).Draw(t, "amount")
-			for _, r := range []*Reaction{punctual, lax} {
+			for _, r := range []*Control{punctual, lax} {
 				switch input {
 				case 0:
 					r.OnMessage(now, &CNM{Fb: uint8(n)})
@@ -166,7 +166,7 @@ func TestConfigAsText(t *testing.T) {
 
 // TestStateIsSmall: a NIC has many flows.
 func TestStateIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Reaction{}); n > 128 {
+	if n := unsafe.Sizeof(Control{}); n > 128 {
 		t.Errorf("a reaction point is %d bytes", n)
 	}
 }

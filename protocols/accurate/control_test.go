@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// newReaction returns a reaction point at a port of 10 Gb/s, which sends FRPs 5 us after the
+// newControl returns a reaction point at a port of 10 Gb/s, which sends FRPs 5 us after the
 // beginning of a period.
-func newReaction(_ testing.TB, change func(*Config)) *Reaction {
+func newControl(_ testing.TB, change func(*Config)) *Control {
 	c := Preset("paper", 10*gbps)
 	if change != nil {
 		change(&c)
@@ -27,12 +27,12 @@ func newReaction(_ testing.TB, change func(*Config)) *Reaction {
 
 // script plays inputs to a reaction point, and records its messages and its rate.
 type script struct {
-	r   *Reaction
+	r   *Control
 	out strings.Builder
 }
 
 // at runs the timer until a time and then gives an input.
-func (s *script) at(now units.Time, do func(r *Reaction)) {
+func (s *script) at(now units.Time, do func(r *Control)) {
 	for s.r.NextTimer() < now {
 		at := s.r.NextTimer()
 		s.r.OnTimer(at)
@@ -55,11 +55,11 @@ func (s *script) note(now units.Time) {
 	fmt.Fprintf(&s.out, "%v rate %v\n", now, s.r.Rate())
 }
 
-func begin(r units.Time) func(*Reaction) { return func(x *Reaction) { x.SetActive(r, true) } }
+func begin(r units.Time) func(*Control) { return func(x *Control) { x.SetActive(r, true) } }
 
 // responds delivers the response to the FRP of a period.
-func responds(now units.Time, period uint16, cr, dr units.Rate, short bool) func(*Reaction) {
-	return func(r *Reaction) {
+func responds(now units.Time, period uint16, cr, dr units.Rate, short bool) func(*Control) {
+	return func(r *Control) {
 		r.OnMessage(now, &FRP{Response: true, Short: short, Period: period, CR: cr, DR: dr, Flow: queuePair})
 	}
 }
@@ -75,15 +75,15 @@ func (s *script) expect(t *testing.T, want string) {
 // TestFlow: a flow begins at line rate with a flow-init, sends one FRP in each period, follows
 // CR or a DR above it, and ends with a flow-stop that carries its last CR.
 func TestFlow(t *testing.T) {
-	s := script{r: newReaction(t, nil)}
+	s := script{r: newControl(t, nil)}
 	s.at(3*us, begin(3*us))
 	s.at(4*us, responds(4*us, 0, 4*gbps, 4*gbps, true))
 	s.at(5*us, responds(5*us, 0, 5*gbps, 5*gbps, true)) // another point on the path allows more
 	s.at(6*us, responds(6*us, 0, 3*gbps, 3*gbps, false))
 	s.at(27*us, responds(27*us, 1, 3*gbps, 6*gbps, false))
 	s.at(30*us, responds(30*us, 0, 9*gbps, 9*gbps, false)) // overtaken
-	s.at(31*us, func(r *Reaction) { r.OnMessage(31*us, &FRP{CR: 1, Flow: queuePair}) })
-	s.at(46*us, func(r *Reaction) { r.SetActive(46*us, false) })
+	s.at(31*us, func(r *Control) { r.OnMessage(31*us, &FRP{CR: 1, Flow: queuePair}) })
+	s.at(46*us, func(r *Control) { r.SetActive(46*us, false) })
 	s.at(47*us, responds(47*us, 2, 3*gbps, 3*gbps, false)) // too late
 	s.at(100*us, begin(100*us))
 	s.expect(t, `
@@ -112,9 +112,9 @@ func TestFlow(t *testing.T) {
 
 // TestStopBeforeThePeriodsFRP: contention points have not counted the flow in it.
 func TestStopBeforeThePeriodsFRP(t *testing.T) {
-	s := script{r: newReaction(t, nil)}
+	s := script{r: newControl(t, nil)}
 	s.at(3*us, begin(3*us))
-	s.at(22*us, func(r *Reaction) { r.SetActive(22*us, false) })
+	s.at(22*us, func(r *Control) { r.SetActive(22*us, false) })
 	s.expect(t, `
 		3us flow-init of period 0: CR 10Gbps, DR 10Gbps
 		3us rate 10Gbps
@@ -127,14 +127,14 @@ func TestStopBeforeThePeriodsFRP(t *testing.T) {
 // waits or by what was sent.
 func TestSmallFlows(t *testing.T) {
 	small := func(c *Config) { c.Small = 4 * units.KB }
-	s := script{r: newReaction(t, small)}
+	s := script{r: newControl(t, small)}
 	s.at(1*us, begin(1*us))
-	s.at(2*us, func(r *Reaction) { r.OnDataQueued(2*us, 3999) })
-	s.at(3*us, func(r *Reaction) { r.OnPacketSent(3*us, 3999) })
-	s.at(4*us, func(r *Reaction) { r.SetActive(4*us, false) })
+	s.at(2*us, func(r *Control) { r.OnDataQueued(2*us, 3999) })
+	s.at(3*us, func(r *Control) { r.OnPacketSent(3*us, 3999) })
+	s.at(4*us, func(r *Control) { r.SetActive(4*us, false) })
 	s.at(5*us, begin(5*us))
-	s.at(6*us, func(r *Reaction) { r.OnPacketSent(6*us, 3999) })
-	s.at(7*us, func(r *Reaction) { r.OnPacketSent(7*us, 1) })
+	s.at(6*us, func(r *Control) { r.OnPacketSent(6*us, 3999) })
+	s.at(7*us, func(r *Control) { r.OnPacketSent(7*us, 1) })
 	s.expect(t, `
 		1us rate 10Gbps
 		2us rate 10Gbps
@@ -145,9 +145,9 @@ func TestSmallFlows(t *testing.T) {
 		7us flow-init of period 0: CR 10Gbps, DR 10Gbps
 		7us rate 10Gbps
 	`)
-	s = script{r: newReaction(t, small)}
+	s = script{r: newControl(t, small)}
 	s.at(1*us, begin(1*us))
-	s.at(1*us, func(r *Reaction) { r.OnDataQueued(1*us, 4000) })
+	s.at(1*us, func(r *Control) { r.OnDataQueued(1*us, 4000) })
 	s.expect(t, "1us rate 10Gbps\n1us flow-init of period 0: CR 10Gbps, DR 10Gbps\n1us rate 10Gbps\n")
 }
 
@@ -158,7 +158,7 @@ func TestSmallFlowsThatRest(t *testing.T) {
 		rest units.Time
 		want bool
 	}{{29 * us, true}, {30 * us, false}} {
-		r := newReaction(t, func(c *Config) { c.Small, c.Linger = 4*units.KB, 30*us })
+		r := newControl(t, func(c *Config) { c.Small, c.Linger = 4*units.KB, 30*us })
 		r.SetActive(us, true)
 		r.OnPacketSent(us, 2000)
 		r.SetActive(2*us, false)
@@ -173,13 +173,13 @@ func TestSmallFlowsThatRest(t *testing.T) {
 // TestLinger: a flow that pauses for less than linger continues unchanged, with FRPs; one that
 // pauses for longer stops.
 func TestLinger(t *testing.T) {
-	s := script{r: newReaction(t, func(c *Config) { c.Linger = 30 * us })}
+	s := script{r: newControl(t, func(c *Config) { c.Linger = 30 * us })}
 	s.at(1*us, begin(1*us))
 	s.at(2*us, responds(2*us, 0, 3*gbps, 3*gbps, false))
-	s.at(10*us, func(r *Reaction) { r.SetActive(10*us, false) })
+	s.at(10*us, func(r *Control) { r.SetActive(10*us, false) })
 	s.at(39*us, begin(39*us))
-	s.at(41*us, func(r *Reaction) { r.SetActive(41*us, false) })
-	s.at(72*us, func(*Reaction) {})
+	s.at(41*us, func(r *Control) { r.SetActive(41*us, false) })
+	s.at(72*us, func(*Control) {})
 	s.expect(t, `
 		1us flow-init of period 0: CR 10Gbps, DR 10Gbps
 		1us rate 10Gbps
@@ -204,7 +204,7 @@ func TestLinger(t *testing.T) {
 
 // TestLateTick: only one of the FRPs of several periods is sent.
 func TestLateTick(t *testing.T) {
-	s := script{r: newReaction(t, nil)}
+	s := script{r: newControl(t, nil)}
 	s.at(1*us, begin(1*us))
 	s.r.OnTimer(95 * us)
 	s.note(95 * us)
@@ -216,13 +216,13 @@ func TestLateTick(t *testing.T) {
 
 // TestRatesHaveBounds: r_min and the line rate.
 func TestRatesHaveBounds(t *testing.T) {
-	s := script{r: newReaction(t, nil)}
+	s := script{r: newControl(t, nil)}
 	s.at(1*us, begin(1*us))
 	s.at(2*us, responds(2*us, 0, 0, 0, false))
-	s.at(3*us, func(r *Reaction) { r.SetLineRate(3*us, 5*gbps) })
+	s.at(3*us, func(r *Control) { r.SetLineRate(3*us, 5*gbps) })
 	s.at(4*us, responds(4*us, 0, 9*gbps, 9*gbps, false))
-	s.at(26*us, func(r *Reaction) { r.SetLineRate(26*us, 40*gbps) })
-	s.at(46*us, func(*Reaction) {})
+	s.at(26*us, func(r *Control) { r.SetLineRate(26*us, 40*gbps) })
+	s.at(46*us, func(*Control) {})
 	s.expect(t, `
 		1us flow-init of period 0: CR 10Gbps, DR 10Gbps
 		1us rate 10Gbps
@@ -252,9 +252,9 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestReactionsDoNotAllocate: reaction points do not allocate after creation.
-func TestReactionsDoNotAllocate(t *testing.T) {
-	r := newReaction(t, nil)
+// TestControls_DoNotAllocate: reaction points do not allocate after creation.
+func TestControls_DoNotAllocate(t *testing.T) {
+	r := newControl(t, nil)
 	m := &FRP{Response: true, CR: gbps, Flow: queuePair}
 	var body packet.Body = new(FRP)
 	now := units.Time(0)

@@ -82,7 +82,7 @@ func TestTraits(t *testing.T) {
 
 // TestStateIsSmall: a NIC has many flows.
 func TestStateIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Timely{}); n > 128 {
+	if n := unsafe.Sizeof(Control{}); n > 128 {
 		t.Errorf("a flow is %d bytes", n)
 	}
 }

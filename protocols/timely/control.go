@@ -12,14 +12,32 @@ package timely
 
 import (
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Timely is the rate of one flow. It is updated at completion events: whenever another
+func init() {
+	cc.Methods.Register("timely", cc.Method{
+		Summary: "TIMELY (Mittal et al., SIGCOMM 2015): the gradient of RTTs sets the rate; the preset patched is the version of Zhu et al. (CoNEXT 2016)",
+		Presets: Presets,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT at the last completion event", Brief: true},
+			{Name: "gradient", Help: "smoothed difference of RTTs, in units of min_rtt", Brief: true},
+			{Name: "min_rtt", Unit: gauge.Seconds, Help: "divisor of RTT differences"},
+			{Name: "falling", Help: "completion events in a row without a rising RTT"},
+		},
+	})
+}
+
+// Control is the rate of one flow. It is updated at completion events: whenever another
 // seg bytes have been acknowledged. Rates and times are floating-point numbers as in
 // the paper's pseudo-code, in b/s and picoseconds; products are rounded before an
 // addition, so that all machines compute the same.
-type Timely struct {
+type Control struct {
 	cc.NopControl
 	config *Config
 	line   units.Rate
@@ -36,12 +54,12 @@ type Timely struct {
 	updated units.Time  // the last update; Never before the first
 }
 
-var _ cc.Control = (*Timely)(nil)
+var _ cc.Control = (*Control)(nil)
 
 // New returns the rate control of a flow. c has passed Validate(f.Line) and is shared,
 // not copied.
-func New(c *Config, f cc.Flow) *Timely {
-	t := &Timely{config: c, line: f.Line, rate: float64(f.Line), minRTT: float64(c.MinRTT), updated: units.Never}
+func New(c *Config, f cc.Flow) *Control {
+	t := &Control{config: c, line: f.Line, rate: float64(f.Line), minRTT: float64(c.MinRTT), updated: units.Never}
 	if c.InitialRate > 0 {
 		t.rate = float64(c.InitialRate)
 	}
@@ -53,21 +71,21 @@ func New(c *Config, f cc.Flow) *Timely {
 }
 
 // Rate returns the current rate.
-func (t *Timely) Rate() units.Rate { return units.Rate(t.rate) }
+func (t *Control) Rate() units.Rate { return units.Rate(t.rate) }
 
 // SetLineRate bounds the rate by the new line rate. The rate does not rise with it at once,
 // because TIMELY does not use the line rate.
-func (t *Timely) SetLineRate(_ units.Time, line units.Rate) {
+func (t *Control) SetLineRate(_ units.Time, line units.Rate) {
 	t.line = line
 	t.boundRate()
 }
 
-func (t *Timely) boundRate() {
+func (t *Control) boundRate() {
 	t.rate = min(max(t.rate, float64(t.config.MinRate)), float64(t.line))
 }
 
 // OnAck updates the rate if the acknowledgement completes a segment.
-func (t *Timely) OnAck(now units.Time, a *cc.Ack) {
+func (t *Control) OnAck(now units.Time, a *cc.Ack) {
 	if t.learning && a.RTT > 0 && (t.minRTT == 0 || float64(a.RTT) < t.minRTT) {
 		t.minRTT = float64(a.RTT)
 	}
@@ -78,7 +96,7 @@ func (t *Timely) OnAck(now units.Time, a *cc.Ack) {
 
 // completesSegment reports whether an acknowledgement is a completion event: for a segment,
 // or with seg 0 for the first packet sent after the last update.
-func (t *Timely) completesSegment(a *cc.Ack) bool {
+func (t *Control) completesSegment(a *cc.Ack) bool {
 	seg := t.config.Seg
 	if seg == 0 {
 		if a.Acked <= t.mark {
@@ -96,7 +114,7 @@ func (t *Timely) completesSegment(a *cc.Ack) bool {
 
 // updateRate implements Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et
 // al. It uses their names.
-func (t *Timely) updateRate(now units.Time, newRTT float64) {
+func (t *Control) updateRate(now units.Time, newRTT float64) {
 	c := t.config
 	if t.prevRTT == 0 {
 		t.prevRTT = newRTT
@@ -141,7 +159,7 @@ func (t *Timely) updateRate(now units.Time, newRTT float64) {
 
 // rttGradient returns the smoothed increase of the RTT from one round trip to the next,
 // in units of minRTT.
-func (t *Timely) rttGradient() float64 {
+func (t *Control) rttGradient() float64 {
 	if t.minRTT == 0 {
 		return 0
 	}
@@ -150,7 +168,7 @@ func (t *Timely) rttGradient() float64 {
 
 // updateScale returns the share of an update's effect for a completion event at now. With
 // scale_updates, events less than minRTT apart have proportionally less effect.
-func (t *Timely) updateScale(now units.Time) float64 {
+func (t *Control) updateScale(now units.Time) float64 {
 	if !t.config.ScaleUpdates || t.updated == units.Never || t.minRTT == 0 {
 		return 1
 	}
@@ -166,4 +184,16 @@ func gradientWeight(gradient float64) float64 {
 		return 1
 	}
 	return float64(2*gradient) + 0.5
+}
+
+// AppendGauges implements cc.Control.
+func (t *Control) AppendGauges(_ units.Time, values []float64) []float64 {
+	minRTT := gauge.None
+	if t.minRTT > 0 {
+		minRTT = gauge.TimeValue(units.Time(t.minRTT))
+	}
+	if t.prevRTT == 0 {
+		return append(values, gauge.None, gauge.None, minRTT, gauge.None)
+	}
+	return append(values, gauge.TimeValue(units.Time(t.prevRTT)), t.rttGradient(), minRTT, float64(t.falling))
 }

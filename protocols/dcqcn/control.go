@@ -9,10 +9,29 @@ import (
 	"math/bits"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Reaction is the reaction point of one flow (§3.1, Algorithm 1 and Fig. 7). A
+func init() {
+	cc.Methods.Register("dcqcn", cc.Method{
+		Summary: "DCQCN (Zhu et al., SIGCOMM 2015): receivers answer marks with CNPs, which lower the rate of the flow",
+		Presets: Presets,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a CNP has arrived"},
+			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "rate that increases approach"},
+			{Name: "alpha", Unit: gauge.Share, Help: "estimate of congestion", Brief: true},
+			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
+			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},
+		},
+	})
+}
+
+// Control is the reaction point of one flow (§3.1, Algorithm 1 and Fig. 7). A
 // flow is not limited until its first CNP. From then on
 //
 //   - alpha, an estimate of congestion, moves towards 1 at every update before
@@ -31,7 +50,7 @@ import (
 //
 // Rates are whole b/s, alpha has 30 binary digits. The precision of a NIC is
 // not published.
-type Reaction struct {
+type Control struct {
 	cc.NopControl
 	config       *Config
 	line         units.Rate // of the port
@@ -50,14 +69,14 @@ type Reaction struct {
 	timeStage, byteStage uint32      // increases by either since the last decrease
 }
 
-var _ cc.Control = (*Reaction)(nil)
+var _ cc.Control = (*Control)(nil)
 
 const one = 1 << 30 // alpha
 
 // New returns the reaction point of a flow at a port with line rate line. c
 // must have passed Validate(line) and is shared, not copied.
-func New(c *Config, line units.Rate) *Reaction {
-	return &Reaction{config: c, line: line, rate: line, target: line}
+func New(c *Config, line units.Rate) *Control {
+	return &Control{config: c, line: line, rate: line, target: line}
 }
 
 // State is the visible state of a reaction point.
@@ -69,7 +88,7 @@ type State struct {
 }
 
 // State returns the state at now, which is not before the last input.
-func (r *Reaction) State(now units.Time) State {
+func (r *Control) State(now units.Time) State {
 	c := *r // a copy, so that State changes nothing
 	c.OnTimer(now)
 	if c.limited {
@@ -80,10 +99,10 @@ func (r *Reaction) State(now units.Time) State {
 
 // Rate returns the current rate, or the line rate while the flow is not
 // limited.
-func (r *Reaction) Rate() units.Rate { return r.rate }
+func (r *Control) Rate() units.Rate { return r.rate }
 
 // NextTimer returns when the rate may next change without a further input.
-func (r *Reaction) NextTimer() units.Time {
+func (r *Control) NextTimer() units.Time {
 	next := units.Never
 	if r.limited && !r.isSettled() {
 		next = r.raiseAt
@@ -95,22 +114,22 @@ func (r *Reaction) NextTimer() units.Time {
 }
 
 // isSettled reports whether increases change nothing.
-func (r *Reaction) isSettled() bool {
+func (r *Control) isSettled() bool {
 	return r.rate == r.maxRate() && !r.config.ReleaseAtMaxRate
 }
 
 // maxRate returns the highest rate of a limited flow, least the lowest.
-func (r *Reaction) maxRate() units.Rate {
+func (r *Control) maxRate() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
 	}
 	return r.line
 }
 
-func (r *Reaction) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
+func (r *Control) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
 
 // OnTimer does the decreases and increases that are due by now.
-func (r *Reaction) OnTimer(now units.Time) {
+func (r *Control) OnTimer(now units.Time) {
 	for r.limited {
 		until := now
 		if r.cutting {
@@ -135,7 +154,7 @@ func (r *Reaction) OnTimer(now units.Time) {
 }
 
 // OnPacketSent counts n bytes.
-func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+func (r *Control) OnPacketSent(now units.Time, n units.Bytes) {
 	r.OnTimer(now)
 	if !r.limited || r.config.RPGByteReset == 0 {
 		return
@@ -147,7 +166,7 @@ func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
 }
 
 // OnCNP handles a CNP.
-func (r *Reaction) OnCNP(now units.Time) {
+func (r *Control) OnCNP(now units.Time) {
 	r.OnTimer(now)
 	sampled := r.config.RateReduceMonitorPeriod > 0
 	if !r.limited {
@@ -177,7 +196,7 @@ func (r *Reaction) OnCNP(now units.Time) {
 
 // SetLineRate caps the rates at the new line rate, or sets them to it if the flow is
 // not limited.
-func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+func (r *Control) SetLineRate(now units.Time, line units.Rate) {
 	r.OnTimer(now)
 	r.line = line
 	if !r.limited {
@@ -189,7 +208,7 @@ func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
 
 // limitFlow limits the flow at its first CNP, and reports whether that was the
 // decrease as well.
-func (r *Reaction) limitFlow(now units.Time) bool {
+func (r *Control) limitFlow(now units.Time) bool {
 	c := r.config
 	rate := c.RateToSetOnFirstCNP
 	if rate == 0 {
@@ -205,7 +224,7 @@ func (r *Reaction) limitFlow(now units.Time) bool {
 }
 
 // cutOnCNP implements Algorithm 1's CutRate and Eq. 1.
-func (r *Reaction) cutOnCNP(now units.Time) {
+func (r *Control) cutOnCNP(now units.Time) {
 	r.cutRate(now)
 	r.alpha = r.nextAlpha(true)
 	r.alphaAt = now + r.config.DCETCPRTT
@@ -213,7 +232,7 @@ func (r *Reaction) cutOnCNP(now units.Time) {
 
 // updateAlpha does the updates of alpha that are due by now. Updates skipped at 0
 // would not change it; from 1 it takes a few thousand updates to get there.
-func (r *Reaction) updateAlpha(now units.Time) {
+func (r *Control) updateAlpha(now units.Time) {
 	for every := r.config.DCETCPRTT; r.alphaAt <= now; r.alphaAt += every {
 		if r.alpha == 0 && !r.heard {
 			r.alphaAt += (now - r.alphaAt) / every * every
@@ -225,7 +244,7 @@ func (r *Reaction) updateAlpha(now units.Time) {
 }
 
 // nextAlpha returns alpha after an update with or without a CNP.
-func (r *Reaction) nextAlpha(heard bool) uint32 {
+func (r *Control) nextAlpha(heard bool) uint32 {
 	old := uint64(r.config.DCETCPG)
 	a := uint64(r.alpha) * old >> 10
 	if heard {
@@ -235,7 +254,7 @@ func (r *Reaction) nextAlpha(heard bool) uint32 {
 }
 
 // cutRate decreases the rate.
-func (r *Reaction) cutRate(now units.Time) {
+func (r *Control) cutRate(now units.Time) {
 	c := r.config
 	if c.ClampTgtRate || r.byteStage > 0 || c.ClampTgtRateAfterTimeInc && r.timeStage > 0 {
 		r.target = r.rate
@@ -246,7 +265,7 @@ func (r *Reaction) cutRate(now units.Time) {
 }
 
 // increaseShare returns alpha·1024/2^rpg_gd of the rate, but no more than the rate.
-func (r *Reaction) increaseShare() units.Rate {
+func (r *Control) increaseShare() units.Rate {
 	high, low := bits.Mul64(uint64(r.rate), uint64(r.alpha))
 	shift := 20 + uint(r.config.RPGGD)
 	if high>>shift > 0 {
@@ -256,14 +275,14 @@ func (r *Reaction) increaseShare() units.Rate {
 }
 
 // resetStages goes back to fast recovery.
-func (r *Reaction) resetStages(now units.Time) {
+func (r *Control) resetStages(now units.Time) {
 	r.raiseAt = now + r.config.RPGTimeReset
 	r.bytes, r.timeStage, r.byteStage = 0, 0, 0
 }
 
 // raiseRate increases the rate for the counter whose stage is given. It rounds up,
 // so that the rate reaches its target.
-func (r *Reaction) raiseRate(by *uint32) {
+func (r *Control) raiseRate(by *uint32) {
 	c := r.config
 	low, high := r.timeStage, r.timeStage
 	if c.RPGByteReset > 0 {
@@ -285,3 +304,12 @@ func (r *Reaction) raiseRate(by *uint32) {
 
 // addStage adds n to a stage. Stages differ only up to rpg_threshold.
 func addStage(s uint32, n int64) uint32 { return uint32(min(int64(s)+n, 1<<16)) }
+
+// AppendGauges implements cc.Control.
+func (r *Control) AppendGauges(now units.Time, values []float64) []float64 {
+	s := r.State(now)
+	if !s.Limited {
+		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
+	}
+	return append(values, 1, gauge.RateValue(s.Target), float64(s.Alpha), float64(s.TimeStage), float64(s.ByteStage))
+}

@@ -80,7 +80,7 @@ func TestShareIsAtMostTheRate(t *testing.T) {
 		gd   int
 		want units.Rate
 	}{{8, 11, 4}, {8, 10, 8}, {8, 9, 8}, {8, 13, 1}, {100_000 * units.Tbps, 0, 100_000 * units.Tbps}} {
-		r := Reaction{config: &Config{RPGGD: c.gd}, rate: c.rate, alpha: one}
+		r := Control{config: &Config{RPGGD: c.gd}, rate: c.rate, alpha: one}
 		if got := r.increaseShare(); got != c.want {
 			t.Errorf("rpg_gd %d takes %v of %v, want %v", c.gd, got, c.rate, c.want)
 		}
@@ -119,7 +119,7 @@ func TestConfigAsText(t *testing.T) {
 
 // TestStateIsSmall: a NIC has many flows.
 func TestStateIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Reaction{}); n > 128 {
+	if n := unsafe.Sizeof(Control{}); n > 128 {
 		t.Errorf("a reaction point is %d bytes", n)
 	}
 	if n := unsafe.Sizeof(cc.Notification{}); n > 8 {

@@ -10,13 +10,31 @@
 package qcn
 
 import (
-	"math/rand/v2"
-
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"math/rand/v2"
 )
 
-// Reaction is the reaction point (RP) of one flow. A flow is not limited until its
+func init() {
+	cc.Methods.Register("qcn", cc.Method{
+		Summary: "QCN (IEEE 802.1Q): congestion notification messages of switches lower the rate by their quantized feedback",
+		Presets: Presets, Feedback: Protocol,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a message has arrived"},
+			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "rate that increases approach"},
+			{Name: "feedback", Help: "quantized feedback of the last message, 1 to 63", Brief: true},
+			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
+			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},
+		},
+	})
+}
+
+// Control is the reaction point (RP) of one flow. A flow is not limited until its
 // first message. From then on
 //
 //   - a message takes Fb·2^-rpg_gd of the rate, and makes the previous rate the target,
@@ -30,7 +48,7 @@ import (
 //
 // Beyond rpg_threshold the periods are half as long. All periods vary, by 15% up and
 // down. A flow that reaches rpg_max_rate is no longer limited.
-type Reaction struct {
+type Control struct {
 	cc.NopControl
 	config *Config
 	line   units.Rate
@@ -45,21 +63,21 @@ type Reaction struct {
 	fb                   uint8      // of the last message
 }
 
-var _ cc.Control = (*Reaction)(nil)
+var _ cc.Control = (*Control)(nil)
 
 // New returns the reaction point of a flow at a port with line rate line. c has passed
 // Validate(line) and is shared, not copied. random seeds the flow's random numbers.
-func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
-	r := &Reaction{config: c, line: line, current: line, target: line}
+func New(c *Config, line units.Rate, random *rand.Rand) *Control {
+	r := &Control{config: c, line: line, current: line, target: line}
 	r.rand.Seed(random.Uint64(), random.Uint64())
 	return r
 }
 
 // Rate returns rpCurrentRate, or the line rate while the flow is not limited.
-func (r *Reaction) Rate() units.Rate { return r.current }
+func (r *Control) Rate() units.Rate { return r.current }
 
 // NextTimer returns when the timer expires.
-func (r *Reaction) NextTimer() units.Time {
+func (r *Control) NextTimer() units.Time {
 	if !r.enabled {
 		return units.Never
 	}
@@ -67,17 +85,17 @@ func (r *Reaction) NextTimer() units.Time {
 }
 
 // maxRate returns the highest rate of a limited flow, least the lowest.
-func (r *Reaction) maxRate() units.Rate {
+func (r *Control) maxRate() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
 	}
 	return r.line
 }
 
-func (r *Reaction) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
+func (r *Control) minRate() units.Rate { return min(r.config.RPGMinRate, r.maxRate()) }
 
 // OnTimer applies the timer's increases up to now.
-func (r *Reaction) OnTimer(now units.Time) {
+func (r *Control) OnTimer(now units.Time) {
 	for r.enabled && r.timerAt <= now {
 		r.timeStage = nextStage(r.timeStage)
 		r.timerAt += r.timerRun()
@@ -86,7 +104,7 @@ func (r *Reaction) OnTimer(now units.Time) {
 }
 
 // OnPacketSent counts n bytes in the byte counter.
-func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+func (r *Control) OnPacketSent(now units.Time, n units.Bytes) {
 	r.OnTimer(now)
 	if !r.enabled {
 		return
@@ -100,7 +118,7 @@ func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
 
 // OnMessage handles a CNM (the standard's procedure ProcessCnm). It ignores messages
 // without feedback and messages that are not CNMs.
-func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
+func (r *Control) OnMessage(now units.Time, m cc.Feedback) {
 	r.OnTimer(now)
 	cnm, ok := m.(*CNM)
 	if !ok || cnm.Fb == 0 {
@@ -124,7 +142,7 @@ func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
 
 // raiseRate raises the rate after the stage of a counter has grown (AdjustRates). It
 // rounds up, so that the rate reaches its target.
-func (r *Reaction) raiseRate() {
+func (r *Control) raiseRate() {
 	c := r.config
 	f := uint32(c.RPGThreshold)
 	low, high := min(r.timeStage, r.byteStage), max(r.timeStage, r.byteStage)
@@ -143,7 +161,7 @@ func (r *Reaction) raiseRate() {
 }
 
 // raiseTarget adds times by to the target.
-func (r *Reaction) raiseTarget(by, times units.Rate) {
+func (r *Control) raiseTarget(by, times units.Rate) {
 	room := r.maxRate() - r.target
 	if times > room/by {
 		r.target = r.maxRate()
@@ -154,16 +172,16 @@ func (r *Reaction) raiseTarget(by, times units.Rate) {
 
 // byteRun returns what the byte counter counts to next, timerRun how long the timer
 // runs.
-func (r *Reaction) byteRun() units.Bytes {
+func (r *Control) byteRun() units.Bytes {
 	return max(1, units.Bytes(r.jitterThreshold(float64(r.config.RPGByteReset), r.byteStage)))
 }
 
-func (r *Reaction) timerRun() units.Time {
+func (r *Control) timerRun() units.Time {
 	return max(1, units.Time(r.jitterThreshold(float64(r.config.RPGTimeReset), r.timeStage)))
 }
 
 // jitterThreshold returns n with jitter, or half of n with jitter beyond fast recovery.
-func (r *Reaction) jitterThreshold(n float64, stage uint32) float64 {
+func (r *Control) jitterThreshold(n float64, stage uint32) float64 {
 	if stage >= uint32(r.config.RPGThreshold) {
 		n /= 2
 	}
@@ -174,7 +192,7 @@ func (r *Reaction) jitterThreshold(n float64, stage uint32) float64 {
 func varyBy(share, random float64) float64 { return 1 + float64(share*(2*random-1)) }
 
 // SetLineRate caps the rates at the new line rate. A flow without a limit gets the new rate.
-func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+func (r *Control) SetLineRate(now units.Time, line units.Rate) {
 	r.OnTimer(now)
 	r.line = line
 	if !r.enabled {
@@ -187,3 +205,13 @@ func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
 // nextStage returns the stage after stage. It stops far beyond rpg_threshold, where increases
 // are large enough.
 func nextStage(stage uint32) uint32 { return min(stage+1, 1000) }
+
+// AppendGauges implements cc.Control.
+func (r *Control) AppendGauges(now units.Time, values []float64) []float64 {
+	x := *r // a copy, so that reading gauges changes nothing
+	x.OnTimer(now)
+	if !x.enabled {
+		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
+	}
+	return append(values, 1, gauge.RateValue(x.target), float64(x.fb), float64(x.timeStage), float64(x.byteStage))
+}

@@ -1,20 +1,45 @@
 package accurate
 
 import (
+	_ "embed" // accurate.lua
 	"math/rand/v2"
 
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Reaction is the reaction point of one flow (§II, §IV-B).
+//go:embed accurate.lua
+var lua string
+
+func init() {
+	registry.Dissectors.Register("accurate", lua)
+	cc.Methods.Register("accurate", cc.Method{
+		Summary: "ACCurate: flows send one FRP per period, in which contention points of switches and hosts with mark: accurate write their fair share rates",
+		Presets: Presets, Feedback: Protocol,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "known", Unit: gauge.YesNo, Help: "whether contention points know the flow", Brief: true},
+			{Name: "cr", Unit: gauge.BitsPerSecond, Help: "CR, the rate in the next FRP", Brief: true},
+			{Name: "frps", Help: "FRPs sent, including flow-init and flow-stop"},
+			{Name: "responses", Help: "responses that set the rate"},
+			{Name: "shorts", Help: "short-circuit replies"},
+			{Name: "stale", Help: "responses overtaken by later ones"},
+		},
+	})
+}
+
+// Control is the reaction point of one flow (§II, §IV-B).
 //
 // A flow begins at line rate and announces itself by a flow-init before its first packet. In
 // each period after that it sends one FRP, and the response sets its rate. A flow-stop ends
 // that; if the flow goes on, it begins as a new one.
-type Reaction struct {
+type Control struct {
 	cc.NopControl
 	config *Config
 	line   units.Rate
@@ -54,31 +79,31 @@ type notice struct {
 const maxDue = 2
 
 var (
-	_ cc.Control       = (*Reaction)(nil)
-	_ cc.MessageSender = (*Reaction)(nil)
-	_ cc.Sized         = (*Reaction)(nil)
+	_ cc.Control       = (*Control)(nil)
+	_ cc.MessageSender = (*Control)(nil)
+	_ cc.Sized         = (*Control)(nil)
 )
 
 // New returns the reaction point of a flow at a port with line rate line. c must have passed
 // Validate(line) and is shared, not copied. FRPs are sent in the second quarter of the flow's
 // periods: the rest of the period is left for delays on the path, and clocks may be a quarter
 // early.
-func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
-	r := &Reaction{config: c, line: line, rate: line, clock: c.Clocks.New(random), frpAt: units.Never, stopAt: units.Never}
+func New(c *Config, line units.Rate, random *rand.Rand) *Control {
+	r := &Control{config: c, line: line, rate: line, clock: c.Clocks.New(random), frpAt: units.Never, stopAt: units.Never}
 	quarter := int64(c.RRP / 4)
 	r.offset = units.Time(quarter + random.Int64N(quarter))
 	return r
 }
 
 // Rate returns the rate of the last response, or the line rate.
-func (r *Reaction) Rate() units.Rate { return min(r.rate, r.line) }
+func (r *Control) Rate() units.Rate { return min(r.rate, r.line) }
 
 // NextTimer returns the time at which an FRP is due or the flow stops.
-func (r *Reaction) NextTimer() units.Time { return min(r.frpAt, r.stopAt) }
+func (r *Control) NextTimer() units.Time { return min(r.frpAt, r.stopAt) }
 
 // OnTimer does what is due by now. If several FRPs are due, only one is sent: those of past
 // periods would be counted in this one.
-func (r *Reaction) OnTimer(now units.Time) {
+func (r *Control) OnTimer(now units.Time) {
 	if r.stopAt <= now {
 		r.announceEnd(now)
 	}
@@ -89,7 +114,7 @@ func (r *Reaction) OnTimer(now units.Time) {
 }
 
 // SetActive begins and ends a flow.
-func (r *Reaction) SetActive(now units.Time, active bool) {
+func (r *Control) SetActive(now units.Time, active bool) {
 	r.OnTimer(now)
 	r.active = active
 	if !active {
@@ -110,17 +135,17 @@ func (r *Reaction) SetActive(now units.Time, active bool) {
 }
 
 // OnDataQueued implements cc.Sized.
-func (r *Reaction) OnDataQueued(now units.Time, n units.Bytes) { r.announceFlow(now, n) }
+func (r *Control) OnDataQueued(now units.Time, n units.Bytes) { r.announceFlow(now, n) }
 
 // OnPacketSent counts a packet. The flow may now be large enough to be announced.
-func (r *Reaction) OnPacketSent(now units.Time, n units.Bytes) {
+func (r *Control) OnPacketSent(now units.Time, n units.Bytes) {
 	r.OnTimer(now)
 	r.sent += max(0, n-r.headers)
 	r.announceFlow(now, 0)
 }
 
 // announceFlow announces the flow to contention points if it is large enough.
-func (r *Reaction) announceFlow(now units.Time, queued units.Bytes) {
+func (r *Control) announceFlow(now units.Time, queued units.Bytes) {
 	if !r.active || r.known || r.sent+queued < r.config.Small {
 		return
 	}
@@ -131,7 +156,7 @@ func (r *Reaction) announceFlow(now units.Time, queued units.Bytes) {
 }
 
 // announceEnd tells contention points that the flow is over.
-func (r *Reaction) announceEnd(now units.Time) {
+func (r *Control) announceEnd(now units.Time) {
 	r.stopAt, r.frpAt = units.Never, units.Never
 	r.known = false
 	r.queueFRP(now, Stop)
@@ -139,7 +164,7 @@ func (r *Reaction) announceEnd(now units.Time) {
 }
 
 // queueFRP queues an FRP.
-func (r *Reaction) queueFRP(now units.Time, k Kind) {
+func (r *Control) queueFRP(now units.Time, k Kind) {
 	period := r.clock.Period(now)
 	n := notice{kind: k, counted: k == Stop && r.period == period, period: uint16(period), cr: r.Rate(), dr: r.line}
 	if k != Stop {
@@ -151,10 +176,10 @@ func (r *Reaction) queueFRP(now units.Time, k Kind) {
 }
 
 // SendsMessages implements cc.MessageSender.
-func (r *Reaction) SendsMessages() bool { return r.waiting > 0 }
+func (r *Control) SendsMessages() bool { return r.waiting > 0 }
 
 // NextMessage implements cc.MessageSender.
-func (r *Reaction) NextMessage(key packet.FlowKey, body packet.Body) {
+func (r *Control) NextMessage(key packet.FlowKey, body packet.Body) {
 	n := r.due[0]
 	r.due[0] = r.due[1]
 	r.waiting--
@@ -164,11 +189,11 @@ func (r *Reaction) NextMessage(key packet.FlowKey, body packet.Body) {
 }
 
 // scheduleFRP schedules the next regular FRP, in the period after the last one's.
-func (r *Reaction) scheduleFRP() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
+func (r *Control) scheduleFRP() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
 
 // OnMessage takes a response (§II, §II-C). A short-circuit reply comes from a contention point on
 // the path and can only lower the rate: others may allow less.
-func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
+func (r *Control) OnMessage(now units.Time, m cc.Feedback) {
 	r.OnTimer(now)
 	f, ok := m.(*FRP)
 	if !ok || !f.Response || !r.known {
@@ -192,7 +217,7 @@ func (r *Reaction) OnMessage(now units.Time, m cc.Feedback) {
 }
 
 // SetLineRate handles a change of the port's rate.
-func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
+func (r *Control) SetLineRate(now units.Time, line units.Rate) {
 	r.OnTimer(now)
 	r.line = line
 	if !r.known {
@@ -201,6 +226,6 @@ func (r *Reaction) SetLineRate(now units.Time, line units.Rate) {
 }
 
 // AppendGauges implements cc.Control.
-func (r *Reaction) AppendGauges(_ units.Time, values []float64) []float64 {
+func (r *Control) AppendGauges(_ units.Time, values []float64) []float64 {
 	return append(values, gauge.BoolValue(r.known), float64(r.Rate()), float64(r.frps), float64(r.responses), float64(r.shorts), float64(r.stale))
 }
