@@ -52,7 +52,7 @@ func (d *Device) handleFeedback(now units.Time, m cc.Feedback) {
 // of the NIC holds the packet in a long queue. It returns false, and counts an ignored CNP, if no
 // queue pair of the NIC sent the packet or the queue pair has no rate control.
 func (d *Device) NotifySender(now units.Time, p *packet.Packet) bool {
-	if p.Flow != packet.NIC {
+	if p.Kind != packet.NIC {
 		return false
 	}
 	if d.flows == nil {

@@ -28,7 +28,7 @@ func TestEndpoint_HeadingOfEveryDestination(t *testing.T) {
 func TestPacket_VLANIsThatOfTheOutermostTag(t *testing.T) {
 	frame := func(tags ...byte) *Packet {
 		f := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}, tags...)
-		p := &Packet{Flow: Real, Frame: append(f, make([]byte, 60)...)}
+		p := &Packet{Kind: Real, Frame: append(f, make([]byte, 60)...)}
 		p.Parse()
 		return p
 	}
@@ -46,7 +46,7 @@ func TestPacket_VLANIsThatOfTheOutermostTag(t *testing.T) {
 			t.Errorf("% x: VLAN %d, want %d", c.tags, got, c.want)
 		}
 	}
-	short := &Packet{Flow: Real, Frame: []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0}}
+	short := &Packet{Kind: Real, Frame: []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0}}
 	if short.Parse(); short.VLAN() != 0 {
 		t.Errorf("a truncated tag has VLAN %d", short.VLAN())
 	}
@@ -57,7 +57,7 @@ func TestPacket_VLANIsThatOfTheOutermostTag(t *testing.T) {
 
 // TestPacket_ToGroup: broadcast and multicast of any source, and no frame to one station.
 func TestPacket_ToGroup(t *testing.T) {
-	p := &Packet{Flow: Real, Frame: make([]byte, 60)}
+	p := &Packet{Kind: Real, Frame: make([]byte, 60)}
 	for _, c := range []struct {
 		dest Endpoint
 		mac  wire.MAC

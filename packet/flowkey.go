@@ -23,11 +23,11 @@ type FlowKey struct {
 func (p *Packet) FlowKey(roce uint16) FlowKey {
 	k := FlowKey{Proto: p.Proto, SrcPort: p.SrcPort, DstPort: p.DstPort, Flow: -1}
 	switch {
-	case p.Flow >= 0:
+	case p.Kind == Modelled:
 		k.Flow = p.Flow
-	case p.Flow == NIC:
+	case p.Kind == NIC:
 		k.From, k.To, k.QP = p.RoCE.From, p.RoCE.To, p.RoCE.BTH.DestQP
-	case p.Flow == Protocol:
+	case p.Kind == Protocol:
 		k.From, k.To = p.Message.From, p.Message.To
 	case p.Version != 0:
 		k.readAddresses(p.Ethernet()[p.L3:], p, roce)

@@ -105,7 +105,7 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	x.From, x.To = netip.Addr{}, netip.Addr{}
 	x.Body.Reset()
 	x.Inner = nil
-	*p = Packet{Flow: Protocol, home: l.number, Message: x}
+	*p = Packet{Kind: Protocol, home: l.number, Message: x}
 	l.live++
 	return p
 }
@@ -173,9 +173,9 @@ func FoldAddress(a netip.Addr) uint64 {
 // whose addresses are known: one from a NIC, or one with a Message.
 func (p *Packet) Destination() (to netip.Addr, ok bool) {
 	switch {
-	case p.Flow == NIC:
+	case p.Kind == NIC:
 		return p.RoCE.To, true
-	case p.Flow == Protocol && p.Version != 0:
+	case p.Kind == Protocol && p.Version != 0:
 		return p.Message.To, true
 	}
 	return netip.Addr{}, false

@@ -38,7 +38,7 @@ func TestCloneMessage(t *testing.T) {
 		p.ID, p.Next = 7, pools[0].New()
 		c := pools[to].ClonePacket(p)
 		p.Message.Body.(*text).b[0], p.Message.To = 'x', netip.Addr{}
-		if m := c.Message; c.ID != 7 || c.Next != nil || string(m.Body.(*text).b) != "abc" || m.To != netip.MustParseAddr("10.0.0.2") || c.Flow != Protocol || m.Protocol != textProtocol {
+		if m := c.Message; c.ID != 7 || c.Next != nil || string(m.Body.(*text).b) != "abc" || m.To != netip.MustParseAddr("10.0.0.2") || c.Kind != Protocol || m.Protocol != textProtocol {
 			t.Errorf("the clone in pool %d is %+v, %+v", to, c, m)
 		}
 		pools[to].Free(c)
@@ -90,7 +90,7 @@ func TestFlowKeys(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	p := l.New()
-	p.Flow = 3
+	p.Kind, p.Flow = Modelled, 3
 	if k := p.FlowKey(4791); k != (FlowKey{Flow: 3}) {
 		t.Errorf("%+v", k)
 	}

@@ -64,14 +64,16 @@ func (e Endpoint) Heading() (Endpoint, bool) {
 // IsByMAC reports whether a packet with this Dest is forwarded by its Ethernet addresses.
 func (e Endpoint) IsByMAC() bool { return e <= ByMAC }
 
-// Values of Flow for packets that do not belong to a modelled flow.
+// Kind is what a packet carries.
+type Kind uint8
+
+// The kinds.
 const (
-	Real int32 = -1 // came from a real program, or was made by a switch
-	NIC  int32 = -2 // of an emulated NIC: has a RoCE
-
-	Protocol int32 = -3 // of a protocol that a system defines: has a Message
-
-	Train int32 = -4 // stands for several packets of a real program, see Pool.SplitTrain
+	Modelled Kind = iota // of a modelled flow: it has the number of its Flow
+	Real                 // came from a real program, or was made by a switch
+	NIC                  // of an emulated NIC: has a RoCE
+	Protocol             // of a protocol that a system defines: has a Message
+	Train                // stands for several packets of a real program, see Pool.SplitTrain
 )
 
 // Packet is one frame in the network. Exactly one holder owns it at a time (a queue,
@@ -85,19 +87,22 @@ type Packet struct {
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
 	Dest   Endpoint
-	Flow   int32 // number of a modelled flow, or Real, NIC, Protocol or Train
 	Origin Endpoint
 	L3     uint16 // offset of the network header
-	In     uint16 // number of the switch's ingress port
+	In     uint16 // where it came into the node: number of the switch's port, or of the device's queue
 	Fate   Fate   // set by the congestion point of the current port, for that port's capture
 	Epoch  uint8  // of its link: how often that had gone down before
-	BadFCS bool   // damaged on a link: the next receiver drops it
+	Kind   Kind
+	BadFCS bool // damaged on a link: the next receiver drops it
 	TOS    uint8
 
 	Version uint8 // of IP, 0 for other protocols
 	Prio    uint8 // its traffic class, 0 to 7, at the node that holds it
 	TTL     uint8
-	home    uint8 // number of the pool that it came from
+	// Trimmed means cut down to its headers by a switch, Returned also sent back to its source.
+	Trimmed, Returned bool
+	StaticHops        uint8 // how often a static route of a switch has forwarded it
+	home              uint8 // number of the pool that it came from
 
 	// A packet of a real program has its wire bytes from the destination MAC,
 	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes are
@@ -107,6 +112,7 @@ type Packet struct {
 	Piece Piece
 
 	Created units.Time // when it entered the fabric
+	Flow    int32      // number of its modelled flow; 0 for other kinds
 	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16
@@ -114,14 +120,11 @@ type Packet struct {
 	// Sum is the offset in Frame of a TCP or UDP checksum that covers only the
 	// pseudo-header so far; 0 when the checksums are complete. The checksum of a
 	// Piece is always incomplete.
-	Sum        uint16
-	Proto      uint8
-	Trimmed    bool  // cut down to its headers by a switch
-	Returned   bool  // and sent back to its source
-	StaticHops uint8 // how often a static route of a switch has forwarded it
+	Sum   uint16
+	IPID  uint16
+	Proto uint8
 
 	Depth uint32 // bytes in the queue when Fate was decided; undefined if Fate is Fine
-	IPID  uint16
 	Label uint32 // IPv6 flow label, 20 bits
 	// To is the number of its IP destination among the addresses that the
 	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet frame
@@ -136,18 +139,18 @@ type Packet struct {
 	// the start.
 	Src, Dst wire.MAC
 
-	// RoCE is set exactly when Flow is NIC. It is not changed when the packet is
+	// RoCE is set exactly when Kind is NIC. It is not changed when the packet is
 	// Trimmed: then only its beginning, up to Size, is valid.
 	RoCE *RoCE
 
-	// Message is set exactly when Flow is Protocol. Like RoCE, it is not changed when
+	// Message is set exactly when Kind is Protocol. Like RoCE, it is not changed when
 	// the packet is Trimmed.
 	Message *Message
 }
 
 // IsMessage reports whether the packet is a control message of a system rather than
 // application data.
-func (p *Packet) IsMessage() bool { return p.Flow == Protocol && !p.Message.Protocol.Data }
+func (p *Packet) IsMessage() bool { return p.Kind == Protocol && !p.Message.Protocol.Data }
 
 // ECN returns the packet's ECN codepoint; wire.NotECT if it is not IP.
 func (p *Packet) ECN() uint8 { return p.TOS & 3 }
@@ -198,7 +201,7 @@ func (p *Packet) Ethernet() []byte {
 // HasBytes reports whether a packet has wire bytes or they can be made from it alone
 // (Pool.Render): it comes from a real program, a switch or a NIC, or has a Message.
 func (p *Packet) HasBytes() bool {
-	return p.Flow == NIC || p.Flow == Protocol || p.Frame != nil || p.Piece.Of != nil
+	return p.Kind == NIC || p.Kind == Protocol || p.Frame != nil || p.Piece.Of != nil
 }
 
 // MACs returns the packet's current Ethernet addresses.

@@ -74,7 +74,7 @@ func (l *Pool) New() *Packet {
 		l.growBare()
 	}
 	p := l.bare.popPacket()
-	*p = Packet{Flow: Real, home: l.number}
+	*p = Packet{Kind: Real, home: l.number}
 	l.live++
 	return p
 }
@@ -119,7 +119,7 @@ func (l *Pool) NewFrame(n int) *Packet {
 		}
 	}
 	p := list.popPacket()
-	*p = Packet{Flow: Real, home: l.number, Frame: p.Frame[:n]}
+	*p = Packet{Kind: Real, home: l.number, Frame: p.Frame[:n]}
 	l.live++
 	return p
 }
@@ -127,10 +127,10 @@ func (l *Pool) NewFrame(n int) *Packet {
 // ClonePacket returns a copy of p with its own bytes and RoCE; pieces of a super-packet
 // share the super-packet.
 func (l *Pool) ClonePacket(p *Packet) *Packet {
-	if p.Flow == NIC {
+	if p.Kind == NIC {
 		return l.cloneRoCE(p)
 	}
-	if p.Flow == Protocol {
+	if p.Kind == Protocol {
 		return l.cloneMessage(p)
 	}
 	if p.Piece.Of != nil && p.home != l.number {
@@ -163,7 +163,7 @@ func (l *Pool) RestoreFrame(p *Packet) *Packet {
 	frame := c.Frame
 	*c = *p
 	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
-	c.Flow, c.RoCE, c.Message = Real, nil, nil
+	c.Kind, c.RoCE, c.Message = Real, nil, nil
 	return c
 }
 
@@ -180,7 +180,7 @@ func (l *Pool) MakeBytes(p *Packet) *Packet {
 
 // Free returns p to the pool; the caller must not touch it again.
 func (l *Pool) Free(p *Packet) {
-	if p.Flow == Protocol && p.Message.Inner != nil {
+	if p.Kind == Protocol && p.Message.Inner != nil {
 		l.Free(p.Message.Inner)
 		p.Message.Inner = nil
 	}
@@ -217,7 +217,7 @@ func (l *Pool) stackFor(p *Packet) *stack {
 	case smallFrame:
 		return &l.small
 	case 0:
-		switch p.Flow {
+		switch p.Kind {
 		case NIC:
 			return &l.nics
 		case Protocol:

@@ -25,8 +25,8 @@ func TestPool(t *testing.T) {
 		stamp := func(p *Packet, want Packet) {
 			fields := *p
 			fields.Frame, want.Frame = nil, nil
-			if (p.RoCE != nil) != (p.Flow == NIC) {
-				t.Fatalf("a packet of flow %d has %v", p.Flow, p.RoCE)
+			if (p.RoCE != nil) != (p.Kind == NIC) {
+				t.Fatalf("a packet of kind %d has %v", p.Kind, p.RoCE)
 			}
 			fields.RoCE, want.RoCE = nil, nil
 			if diff := cmp.Diff(want, fields, cmpopts.IgnoreUnexported(Packet{})); diff != "" {
@@ -62,21 +62,21 @@ func TestPool(t *testing.T) {
 				if p.Frame != nil {
 					t.Fatal("a packet without bytes has some")
 				}
-				stamp(p, Packet{Flow: Real})
+				stamp(p, Packet{Kind: Real})
 			case op == 1:
 				n := rapid.SampledFrom([]int{0, 1, 60, 1514, smallFrame, smallFrame + 1, MaxFrame}).Draw(t, "length")
 				p := pool.NewFrame(n)
 				if len(p.Frame) != n || p.Frame == nil {
 					t.Fatalf("a frame of %d bytes, want %d", len(p.Frame), n)
 				}
-				stamp(p, Packet{Flow: Real})
+				stamp(p, Packet{Kind: Real})
 			case op == 2:
 				p := pool.NewRoCE()
 				if len(p.RoCE.Payload) != 0 || p.RoCE.Length != 0 {
 					t.Fatalf("a new packet carries %+v", p.RoCE)
 				}
 				p.RoCE.Length = 9
-				stamp(p, Packet{Flow: NIC})
+				stamp(p, Packet{Kind: NIC})
 			case len(live) == 0:
 			case op == 3:
 				p := live[rapid.IntRange(0, len(live)-1).Draw(t, "which")]

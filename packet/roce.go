@@ -48,7 +48,7 @@ func (r *RoCE) Stack() *telemetry.Stack {
 // Telemetry returns the in-band telemetry of a packet; nil if it has none, or is not
 // from a NIC.
 func (p *Packet) Telemetry() *telemetry.Stack {
-	if p.Flow != NIC || p.DstPort != telemetry.Port && !(p.Returned && p.SrcPort == telemetry.Port) {
+	if p.Kind != NIC || p.DstPort != telemetry.Port && !(p.Returned && p.SrcPort == telemetry.Port) {
 		return nil
 	}
 	return p.RoCE.stack
@@ -78,7 +78,7 @@ func (l *Pool) NewRoCE() *Packet {
 	p := l.nics.popPacket()
 	r := p.RoCE
 	r.Payload, r.Length = r.Payload[:0], 0
-	*p = Packet{Flow: NIC, home: l.number, RoCE: r}
+	*p = Packet{Kind: NIC, home: l.number, RoCE: r}
 	l.live++
 	return p
 }

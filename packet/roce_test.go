@@ -24,7 +24,7 @@ func TestCloneRoCE(t *testing.T) {
 		c := pools[to].ClonePacket(p)
 		p.RoCE.Payload[0], p.RoCE.BTH.PSN, p.RoCE.Stack().Room = 9, 6, 3
 		r := c.RoCE
-		if c.ID != 7 || c.TOS != wire.ECT0 || c.Size != 1000 || c.Next != nil || c.Flow != NIC || r.BTH.PSN != 5 || r.BTH.Opcode != roce.WriteOnly ||
+		if c.ID != 7 || c.TOS != wire.ECT0 || c.Size != 1000 || c.Next != nil || c.Kind != NIC || r.BTH.PSN != 5 || r.BTH.Opcode != roce.WriteOnly ||
 			r.RETH.VA != 0x1000 || r.Length != 3 || string(r.Payload) != "\x01\x02\x03" || r.From != p.RoCE.From || r.To != p.RoCE.To || c.Telemetry().Room != 5 {
 			t.Errorf("the clone in pool %d is %+v, with %+v", to, c, r)
 		}
@@ -42,7 +42,7 @@ func TestMaterialiseRoCE(t *testing.T) {
 	p := pool.NewRoCE()
 	p.ID, p.Size, p.Trimmed, p.Whole = 7, 64, true, 4000
 	c := pool.MakeBytes(p)
-	if c.Flow != Real || c.RoCE != nil || len(c.Frame) != 64 || c.ID != 7 || !c.Trimmed || !c.HasBytes() {
+	if c.Kind != Real || c.RoCE != nil || len(c.Frame) != 64 || c.ID != 7 || !c.Trimmed || !c.HasBytes() {
 		t.Errorf("%+v", c)
 	}
 	if pool.LivePackets() != 1 || pool.NewRoCE() != p {

@@ -10,7 +10,7 @@ package packet
 
 // PacketCount returns the number of packets that p stands for: 1 unless it is a Train.
 func (p *Packet) PacketCount() int {
-	if p.Flow != Train {
+	if p.Kind != Train {
 		return 1
 	}
 	return int(p.Piece.More) + 1
@@ -23,7 +23,7 @@ func (l *Pool) SplitTrain(train *Packet, f func(*Packet)) {
 	for i := range train.PacketCount() {
 		p := l.CopyTemplate(train)
 		s.refs++
-		p.Next, p.Flow = nil, Real
+		p.Next, p.Kind = nil, Real
 		p.ID += uint64(i)
 		p.Piece = Piece{Of: s, Offset: train.Piece.Offset + uint32(i)*payload, Index: train.Piece.Index + uint16(i)}
 		if p.Version == 4 {

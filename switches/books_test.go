@@ -144,7 +144,7 @@ func (b *bench) setPoints(buffers units.Bytes, classes ...class.Class) {
 func (b *bench) send(host int, flow uint64, prio uint8, n int, size units.Bytes) {
 	for range n {
 		p := b.packet(b.from[host].id, b.to.id, size)
-		p.Flow, p.L3 = 0, wire.EthernetHeader
+		p.Kind, p.L3 = packet.Modelled, wire.EthernetHeader
 		p.Hash = packet.MixBits(flow)
 		b.from[host].send(p, prio)
 	}
@@ -199,7 +199,7 @@ func (b *bench) originatePacket() {
 	p := b.pool.New()
 	b.own++
 	p.ID, p.Dest, p.Size, p.Version = 1<<32+b.own, packet.Endpoint(b.rand.IntN(3)), smallFrame, 4
-	p.Flow, p.L3 = 0, wire.EthernetHeader
+	p.Kind, p.L3 = packet.Modelled, wire.EthernetHeader
 	p.TOS = uint8(b.rand.IntN(3)) << 2
 	b.sw.OriginatePacket(b.engine.Now(), p)
 }

@@ -499,7 +499,7 @@ func TestTrimming(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "packets") {
 			h := rapid.IntRange(0, n-1).Draw(t, "sender")
 			p := c.packet(packet.Endpoint(h), packet.Endpoint(n), bigFrame)
-			p.L3, p.Flow = 14, 0
+			p.L3, p.Kind = 14, packet.Modelled
 			c.from[h].send(p, 0)
 			sent++
 		}

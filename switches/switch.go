@@ -109,7 +109,7 @@ func (s *Switch) UnsentPackets() uint64 { return s.unsent }
 
 // InputPacket forwards a packet or a train.
 func (s *Switch) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
-	if p.Flow == packet.Train {
+	if p.Kind == packet.Train {
 		s.inputTrain(now, in, p)
 		return
 	}

@@ -192,7 +192,7 @@ workload:
 	h1, _ := f.Plan.Node("h1")
 	f.Port(h1, 0).SetObserver(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
 		if d == port.Out {
-			if p.Flow == packet.Protocol {
+			if p.Kind == packet.Protocol {
 				tunnels++
 			} else {
 				plain++

@@ -89,7 +89,7 @@ type adviser struct {
 func advised(size units.Bytes) units.Rate { return units.Rate(size) * 10_007 }
 
 func (a *adviser) OnEnqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
-	if p.Flow == packet.Protocol {
+	if p.Kind == packet.Protocol {
 		return packet.Fine
 	}
 	m := a.env.NewReply(p, advising)
@@ -138,7 +138,7 @@ func newWireRates(from units.Time) *wireRates {
 }
 
 func (w *wireRates) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
-	if dir != port.Out || p.Flow < 0 || fate.IsDrop() {
+	if dir != port.Out || p.Kind != packet.Modelled || fate.IsDrop() {
 		return
 	}
 	if seq, ok := w.seq[p.Flow]; ok && p.Seq <= seq {
@@ -442,7 +442,7 @@ func (s *tollSettings) New(e edge.Env) edge.Service {
 }
 
 func (s *toll) SendPacket(now units.Time, p *packet.Packet) {
-	if p.Version == 0 || p.Flow < 0 {
+	if p.Version == 0 || p.Kind != packet.Modelled {
 		s.env.Pass(now, p)
 		return
 	}
@@ -515,11 +515,11 @@ func (s *tollPort) AnnouncePacket(now units.Time, prio uint8, size units.Bytes) 
 }
 
 func (s *toll) WantsPacket(p *packet.Packet) bool {
-	return p.Flow >= 0 || p.Flow == packet.Protocol && p.Message.Protocol == remarks[0]
+	return p.Kind == packet.Modelled || p.Kind == packet.Protocol && p.Message.Protocol == remarks[0]
 }
 
 func (s *toll) ReceivePacket(now units.Time, p *packet.Packet) {
-	if p.Flow >= 0 {
+	if p.Kind == packet.Modelled {
 		s.looked++
 		s.env.DeliverPacket(now, p)
 		return

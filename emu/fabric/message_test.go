@@ -97,7 +97,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 	frames := 0
 	s1, _ := f.Plan.Node("s1")
 	f.Port(s1, 0).SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
-		if p.Flow == packet.Protocol {
+		if p.Kind == packet.Protocol {
 			frames++
 			checkMessageFrame(t, p)
 		}

@@ -120,7 +120,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 	switch {
 	case p.Dest != packet.Flood && (p.Dest < 0 || int(p.Dest) >= len(f.topology.Endpoints)):
 		return false
-	case p.Flow == packet.Protocol:
+	case p.Kind == packet.Protocol:
 		if p.Message.Protocol.Ether == 0 && (!p.Message.From.IsValid() || p.Message.From.Is4() != p.Message.To.Is4()) {
 			return false
 		}
@@ -128,12 +128,12 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 		return p.Size <= packet.MaxFrame
 	case p.Size > packet.MaxFrame:
 		return false
-	case p.Flow >= 0:
-		return int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
-	case p.Flow == packet.NIC && (p.RoCE == nil || p.RoCE.Addresses == nil):
-		p.Flow = packet.Real // otherwise the pool takes it for a NIC's packet
+	case p.Kind == packet.Modelled:
+		return p.Flow >= 0 && int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
+	case p.Kind == packet.NIC && (p.RoCE == nil || p.RoCE.Addresses == nil):
+		p.Kind = packet.Real // otherwise the pool takes it for a NIC's packet
 		return false
-	case p.Flow == packet.NIC:
+	case p.Kind == packet.NIC:
 		more := p.Size - headersOf(p.Version) - units.Bytes(p.RoCE.Len())
 		return fits(p) && hasVersion(p.RoCE.From, p.Version) && hasVersion(p.RoCE.To, p.Version) &&
 			(p.Trimmed || more == 0 || more > 0 && p.Telemetry() != nil)

@@ -76,7 +76,7 @@ var talk = []struct {
 	{"shorter than an Ethernet header", false, func(c *talker, _ *packet.Packet) *packet.Packet { return c.env.Pool.NewFrame(13) }},
 	{"of no flow", false, func(c *talker, _ *packet.Packet) *packet.Packet {
 		p := c.env.Pool.New()
-		p.Flow, p.Version, p.Size = 99, 4, 100
+		p.Kind, p.Flow, p.Version, p.Size = packet.Modelled, 99, 4, 100
 		return p
 	}},
 	{"of a NIC, without addresses", false, func(c *talker, _ *packet.Packet) *packet.Packet {
@@ -86,7 +86,7 @@ var talk = []struct {
 	}},
 	{"of a NIC, with nothing", false, func(c *talker, _ *packet.Packet) *packet.Packet {
 		p := c.env.Pool.New()
-		p.Flow, p.Version, p.Size = packet.NIC, 4, 100
+		p.Kind, p.Version, p.Size = packet.NIC, 4, 100
 		return p
 	}},
 	{"to nobody", false, func(c *talker, _ *packet.Packet) *packet.Packet {
@@ -109,7 +109,7 @@ func (c *talker) reply(seen *packet.Packet, protocol, n int) *packet.Packet {
 }
 
 func (c *talker) OnEnqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
-	if c.pause--; c.pause > 0 || p.Flow == packet.Real {
+	if c.pause--; c.pause > 0 || p.Kind == packet.Real {
 		return packet.Fine
 	}
 	c.pause = 1 + c.rand.IntN(5)

@@ -26,7 +26,7 @@ type renderer struct {
 // by a larger one.
 func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	var whole func([]byte, *packet.Packet) []byte
-	switch p.Flow {
+	switch p.Kind {
 	case packet.NIC:
 		whole = appendRoCE
 	case packet.Protocol:

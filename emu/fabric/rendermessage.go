@@ -52,7 +52,7 @@ func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 // carried returns the bytes of a packet in a tunnel, from its network header on. Tunnels
 // do not nest.
 func (r *renderer) carried(p *packet.Packet) []byte {
-	if p.Flow >= 0 {
+	if p.Kind == packet.Modelled {
 		return r.flows.frame(p)[wire.EthernetHeader:]
 	}
 	b := r.render(p, r.inner)

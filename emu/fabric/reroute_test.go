@@ -321,7 +321,7 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	s1, _ := f.Plan.Node("s1")
 	for _, to := range []packet.Endpoint{0, 2} {
 		p := f.Shards[0].Pool.New()
-		p.Dest, p.Size, p.Flow = to, 100, packet.Real
+		p.Dest, p.Size, p.Kind = to, 100, packet.Real
 		f.Switches[s1].OriginatePacket(0, p)
 	}
 	f.advance(t, units.Second)

@@ -429,9 +429,9 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 func TestCapture_PredictsPacketsWithoutAReceiver(t *testing.T) {
 	f := New(parse(t, star))
 	s := f.Stations[1]
-	roceFrame := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
-	nic := &packet.Packet{Flow: packet.NIC}
-	other := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
+	roceFrame := &packet.Packet{Kind: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
+	nic := &packet.Packet{Kind: packet.NIC}
+	other := &packet.Packet{Kind: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
 	see := func(p *packet.Packet) packet.Fate { return s.PeekFate(0, s.Port, p) }
 	for _, p := range []*packet.Packet{roceFrame, nic, other} {
 		if see(p) != packet.NoReceiver {
@@ -443,7 +443,7 @@ func TestCapture_PredictsPacketsWithoutAReceiver(t *testing.T) {
 		t.Errorf("with a NIC: %v %v %v", see(roceFrame), see(nic), see(other))
 	}
 	s.Attach(&sink{})
-	if see(other) != packet.Fine || see(&packet.Packet{Flow: 0}) != packet.Fine {
+	if see(other) != packet.Fine || see(&packet.Packet{}) != packet.Fine {
 		t.Error("with a device")
 	}
 }
@@ -550,7 +550,7 @@ func (n *randomNIC) Fire(now units.Time) {
 
 func (n *randomNIC) checkPacket(p *packet.Packet) {
 	r := p.RoCE
-	if p.Flow != packet.NIC || int(r.BTH.PSN) != r.Length || len(r.Payload) > 0 && bytes.Count(r.Payload, []byte{byte(r.Length)}) != r.Length {
+	if p.Kind != packet.NIC || int(r.BTH.PSN) != r.Length || len(r.Payload) > 0 && bytes.Count(r.Payload, []byte{byte(r.Length)}) != r.Length {
 		n.t.Errorf("%s received %+v with %+v", n.station.Port.Name, p, r)
 	}
 	if r.To != addressOf(n.station, r.To.Is6()) {

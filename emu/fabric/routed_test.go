@@ -270,7 +270,7 @@ func TestReturnedPackets_CrossRoutersToTheirSender(t *testing.T) {
 		e := &encoder{fabric: f}
 		shown := map[string]int{}
 		f.Port(n, i).SetObserver(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-			if dir == port.In && p.Flow != packet.Real {
+			if dir == port.In && p.Kind != packet.Real {
 				shown[summary(t, e.frame(p))]++
 			}
 		}))

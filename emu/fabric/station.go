@@ -182,7 +182,7 @@ func (s *Station) Admit(now units.Time, p *packet.Packet) {
 // InputPacket passes a packet that arrived to the edge service, if that wants it; otherwise
 // it delivers the packet.
 func (s *Station) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
-	if p.Flow == packet.Train {
+	if p.Kind == packet.Train {
 		s.inputTrain(now, in, p)
 		return
 	}
@@ -206,12 +206,12 @@ func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 // deliver passes a packet to its receiver: a modelled flow's record, a Taker,
 // the host's NIC or its device.
 func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
-	if p.Flow >= 0 {
+	if p.Kind == packet.Modelled {
 		s.countIn(p)
 		s.record(now, p)
 		return
 	}
-	if p.Flow == packet.Protocol {
+	if p.Kind == packet.Protocol {
 		if t := s.takers[p.Message.Protocol]; t != nil {
 			s.countIn(p)
 			t(now, p)
@@ -229,7 +229,7 @@ func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 		s.nic.ReceivePacket(now, p)
 	default:
 		s.countIn(p)
-		if p.Flow != packet.Real { // nothing else in the host takes it, so its kernel sees it
+		if p.Kind != packet.Real { // nothing else in the host takes it, so its kernel sees it
 			p = s.pool.MakeBytes(p)
 		}
 		s.device.DeliverPacket(now, p)
@@ -258,13 +258,13 @@ func (s *Station) record(now units.Time, p *packet.Packet) {
 // takes reports whether a packet that belongs to no modelled flow is for the
 // station's NIC. The ports of a fragment are not known, not even of the first.
 func (s *Station) takes(p *packet.Packet) bool {
-	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
+	return s.nic != nil && (p.Kind == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
 // PeekFate returns Fine if anything at the station receives p, else NoReceiver.
 // A refusal by the device shows only when it happens.
 func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.Fate {
-	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.WantsPacket(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
+	taken := p.Kind == packet.Modelled || s.edge != nil && s.edge.service.WantsPacket(p) || s.device != nil || s.takes(p) || p.Kind == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver
 	}

@@ -82,8 +82,8 @@ func TestTrains_EqualSinglePackets(t *testing.T) {
 				from.Attach(&inbox{pool: from.pool})
 				var seen [][]byte
 				watch := observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
-					if p.Flow != packet.Real {
-						t.Errorf("a capture sees a packet of flow %d", p.Flow)
+					if p.Kind != packet.Real {
+						t.Errorf("a capture sees a packet of kind %d", p.Kind)
 					}
 					seen = append(seen, gso.RenderPacket(p, nil))
 				})

@@ -131,7 +131,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 // Observe copies one packet into every capture that wants it.
 func (w *watch) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
 	var data []byte
-	if p.Flow >= 0 {
+	if p.Kind == packet.Modelled {
 		data = w.encode.frame(p)
 	} else if data = w.render.render(p, w.buf); p.Frame == nil || p.Sum != 0 {
 		w.buf = data

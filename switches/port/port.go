@@ -251,7 +251,7 @@ func (p *Port) queueView(now units.Time) congestion.Queue {
 // Send sends a packet or a train through this port.
 func (p *Port) Send(now units.Time, pkt *packet.Packet) {
 	pkt.Fate = packet.Fine
-	if pkt.Flow == packet.Train {
+	if pkt.Kind == packet.Train {
 		p.sendTrain(now, pkt)
 		return
 	}
@@ -331,7 +331,7 @@ func (p *Port) recordMark(pkt *packet.Packet, fate packet.Fate) {
 
 // ReceivePacket takes a packet or a train from the link that ends at this port.
 func (p *Port) ReceivePacket(now units.Time, pkt *packet.Packet) {
-	if pkt.Flow == packet.Train {
+	if pkt.Kind == packet.Train {
 		p.receiveTrain(now, pkt)
 		return
 	}

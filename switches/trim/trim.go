@@ -54,7 +54,7 @@ func ipHeader(p *packet.Packet) units.Bytes {
 	switch {
 	case p.Version == 6:
 		return wire.IPv6Header
-	case p.Flow != packet.Real:
+	case p.Kind != packet.Real:
 		return wire.IPv4Header
 	}
 	return units.Bytes(p.Ethernet()[p.L3]&15) * 4

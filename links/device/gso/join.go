@@ -94,7 +94,7 @@ func (j *Joiner) AddPacket(now units.Time, p *packet.Packet) {
 		return
 	}
 	g, joinable := segmentOf(p)
-	if p.Flow == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.canAppend(p, &g))) {
+	if p.Kind == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.canAppend(p, &g))) {
 		// Its packets go different ways.
 		j.pool.SplitTrain(p, func(q *packet.Packet) { j.AddPacket(now, q) })
 		return
@@ -190,7 +190,7 @@ func (r *Run) startRun(now units.Time, p *packet.Packet, g *segment) {
 // length. It reports false when p needs a closer look.
 func (r *Run) growRun(now units.Time, p *packet.Packet) bool {
 	q := r.tail
-	if p.Flow == packet.Train || !isNextPiece(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
+	if p.Kind == packet.Train || !isNextPiece(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
 		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst {
 		return false
 	}

@@ -46,7 +46,7 @@ var (
 func PrepareSuper(s *packet.Super, h Header, head *packet.Packet) error {
 	// The parser needs no more, and no stack of VLAN tags is longer.
 	hs := s.Data[:min(len(s.Data), maxHeaders)]
-	*head = packet.Packet{Frame: hs, Flow: packet.Real}
+	*head = packet.Packet{Frame: hs, Kind: packet.Real}
 	parsed := head.Parse()
 	head.Frame = nil
 	if !parsed {
@@ -177,7 +177,7 @@ func (c *Splitter) CutTrain() *packet.Packet {
 		return nil
 	}
 	p := c.cutSegment(full)
-	p.Flow, p.Piece.More = packet.Train, uint16(n-1)
+	p.Kind, p.Piece.More = packet.Train, uint16(n-1)
 	c.at += n * full
 	c.index += uint16(n)
 	return p

@@ -32,7 +32,7 @@ func TestSplit(t *testing.T) {
 		for i, p := range got {
 			f := want[i].frame(t)
 			same(t, f, RenderPacket(p, buf))
-			fields := packet.Packet{Frame: f, Flow: packet.Real}
+			fields := packet.Packet{Frame: f, Kind: packet.Real}
 			fields.Parse()
 			fields.Dest, fields.Origin, fields.Created = 3, 4, 5
 			if diff := cmp.Diff(fields, *p, cmpopts.IgnoreFields(packet.Packet{}, "Frame", "Piece"), cmpopts.IgnoreUnexported(packet.Packet{})); diff != "" {

@@ -28,7 +28,7 @@ func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 		for _, p := range cutUp(t, &pool, m.frame(t), m.header(size), true) {
 			p.ID = id
 			id += uint64(p.PacketCount())
-			if p.Flow == packet.Train {
+			if p.Kind == packet.Train {
 				pool.SplitTrain(p, func(q *packet.Packet) { got = append(got, q) })
 			} else {
 				got = append(got, p)
@@ -66,7 +66,7 @@ func (r *road) addSuper(m model, size int, trains bool) (whole int) {
 	}
 	r.now += units.Microsecond
 	for _, p := range ps {
-		train := p.Flow == packet.Train
+		train := p.Kind == packet.Train
 		r.j.AddPacket(r.now, p)
 		if run := r.j.findRun(p.Hash); train && run != nil && run.tail == p {
 			whole++

@@ -284,7 +284,7 @@ func (s *super) take() []*packet.Packet {
 func (s *super) deliver(now units.Time, ps ...*packet.Packet) {
 	s.engine.AdvanceTo(now)
 	for _, p := range ps {
-		if p.Flow == packet.Train {
+		if p.Kind == packet.Train {
 			s.out.DeliverTrain(now, p)
 		} else {
 			s.out.DeliverPacket(now, p)

@@ -78,7 +78,7 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		return nil
 	}
 	var k address
-	if p.Flow >= 0 {
+	if p.Kind == packet.Modelled {
 		_, k.to = s.env.Ends(p.Flow)
 	} else {
 		k.to = p.FlowKey(roce.Port).To
@@ -122,7 +122,7 @@ func (s *service) senderFor(k address) *sender {
 // isDiscovery reports whether a packet belongs to neighbour discovery (RFC 4861 §4), which has no
 // extension headers before it.
 func isDiscovery(p *packet.Packet) bool {
-	if p.Proto != wire.ProtoICMPv6 || p.Flow != packet.Real {
+	if p.Proto != wire.ProtoICMPv6 || p.Kind != packet.Real {
 		return false
 	}
 	const first, last = 133, 137

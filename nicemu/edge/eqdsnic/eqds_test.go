@@ -27,7 +27,7 @@ func TestCarries(t *testing.T) {
 		w.seen = func(_ units.Time, from *host, p *packet.Packet) {
 			switch h := headerOf(p); {
 			case h == nil:
-				t.Errorf("%v: a packet of flow %d outside a tunnel", backend, p.Flow)
+				t.Errorf("%v: a packet of kind %d outside a tunnel", backend, p.Kind)
 			case !h.control && !h.data.IsRTS():
 				outer[p.SrcPort]++
 				if next := nextOf(p.Version); h.data.Next != next || p.Message.Inner.Version != p.Version {

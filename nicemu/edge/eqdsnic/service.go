@@ -322,10 +322,10 @@ func (s *service) HeldPackets() (packets int, bytes units.Bytes) {
 
 // eqifOf returns the EQIF that a packet belongs to.
 func eqifOf(p *packet.Packet) int {
-	if p.Flow == packet.Protocol && p.Message.Protocol == nativeProtocol {
+	if p.Kind == packet.Protocol && p.Message.Protocol == nativeProtocol {
 		return nativeEQIF
 	}
-	if p.Flow == packet.NIC || p.Flow == packet.Real && p.Proto == wire.ProtoUDP && p.DstPort == roce.Port {
+	if p.Kind == packet.NIC || p.Kind == packet.Real && p.Proto == wire.ProtoUDP && p.DstPort == roce.Port {
 		return rdmaEQIF
 	}
 	return tcpEQIF

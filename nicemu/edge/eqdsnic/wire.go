@@ -14,7 +14,7 @@ const firstPort = 0xc000
 
 // WantsPacket implements edge.Service: the packets of tunnels.
 func (s *service) WantsPacket(p *packet.Packet) bool {
-	return p.Flow == packet.Protocol && p.Message.Protocol == protocol
+	return p.Kind == packet.Protocol && p.Message.Protocol == protocol
 }
 
 // ReceivePacket implements edge.Service. A packet that was sent back is ignored: its sender's timeout

@@ -297,7 +297,7 @@ func (w *network) send(now units.Time, p *packet.Packet, to *host) {
 	if w.disorder > 0 && w.rand.Float64() < w.disorder {
 		at += units.Time(w.rand.Int64N(int64(20 * us)))
 	}
-	if w.mark != nil && p.Flow == packet.Protocol && w.mark(p) && !p.MarkCE() {
+	if w.mark != nil && p.Kind == packet.Protocol && w.mark(p) && !p.MarkCE() {
 		p.TOS |= wire.CE // like a switch that does not check
 	}
 	w.count++
@@ -315,7 +315,7 @@ func (h *host) receive(now units.Time, p *packet.Packet) {
 }
 
 func (h *host) deliver(now units.Time, p *packet.Packet, tunnel bool) {
-	if h.service != nil && p.Flow == packet.Protocol && p.Message.Protocol == h.service.TakenProtocol() {
+	if h.service != nil && p.Kind == packet.Protocol && p.Message.Protocol == h.service.TakenProtocol() {
 		h.service.TakePacket(now, p)
 		return
 	}
@@ -406,7 +406,7 @@ func (h *host) Trip(_ packet.FlowKey, size, answer units.Bytes) cc.Path {
 // modelled makes a packet of the flow to a host, with a number.
 func (h *host) modelled(to *host, number uint32, size units.Bytes) *packet.Packet {
 	p := h.pool.New()
-	p.Flow, p.Seq, p.Size, p.Version, p.Proto, p.L3 = int32(to.number), number, size, 4, wire.ProtoUDP, wire.EthernetHeader
+	p.Kind, p.Flow, p.Seq, p.Size, p.Version, p.Proto, p.L3 = packet.Modelled, int32(to.number), number, size, 4, wire.ProtoUDP, wire.EthernetHeader
 	p.Dest = packet.Endpoint(to.number)
 	return p
 }
@@ -481,7 +481,7 @@ func (h *host) inOrder() (n int, ok bool) {
 
 // headerOf returns the header of a tunnel packet; nil for others.
 func headerOf(p *packet.Packet) *header {
-	if p.Flow != packet.Protocol || p.Message.Protocol != protocol {
+	if p.Kind != packet.Protocol || p.Message.Protocol != protocol {
 		return nil
 	}
 	return p.Message.Body.(*header)

@@ -9,7 +9,7 @@ import (
 // WantsPacket implements edge.Service: messages for a rate control, and messages that ask for an answer.
 // A message about a queue pair that is no flow here is for the NIC.
 func (l *limiter) WantsPacket(p *packet.Packet) bool {
-	if p.Flow != packet.Protocol || p.Message.Protocol != cc.Methods.Kind(l.Control.Name).Feedback || p.Trimmed || p.Returned {
+	if p.Kind != packet.Protocol || p.Message.Protocol != cc.Methods.Kind(l.Control.Name).Feedback || p.Trimmed || p.Returned {
 		return false
 	}
 	m, ok := p.Message.Body.(cc.Feedback)

@@ -197,7 +197,7 @@ func (w *world) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
 // modelled makes a packet of a modelled flow.
 func (w *world) modelled(flow int32, seq uint32, size units.Bytes, prio uint8) *packet.Packet {
 	p := w.pool.New()
-	p.Flow, p.Seq, p.Size, p.Prio, p.Version, p.Proto = flow, seq, size, prio, 4, wire.ProtoUDP
+	p.Kind, p.Flow, p.Seq, p.Size, p.Prio, p.Version, p.Proto = packet.Modelled, flow, seq, size, prio, 4, wire.ProtoUDP
 	p.SrcPort = uint16(flow)
 	return p
 }

@@ -76,7 +76,7 @@ func CountsPacket(p *packet.Packet) bool {
 	switch {
 	case p.RoCE != nil:
 		return obeysLimit(p.RoCE.BTH.Opcode)
-	case p.Flow == packet.Real && p.DstPort == roce.Port && p.Proto == wire.ProtoUDP:
+	case p.Kind == packet.Real && p.DstPort == roce.Port && p.Proto == wire.ProtoUDP:
 		if o, ok := opcodeOf(p); ok {
 			return obeysLimit(o)
 		}

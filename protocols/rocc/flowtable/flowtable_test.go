@@ -131,7 +131,7 @@ func TestBubbleRate(t *testing.T) {
 // TestFlow checks that EachFlow passes what messages need.
 func TestFlow(t *testing.T) {
 	from, to := netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
-	p := &packet.Packet{Flow: packet.NIC, Version: 6, Origin: 7, RoCE: &packet.RoCE{Addresses: packet.NewAddresses(from, to)}}
+	p := &packet.Packet{Kind: packet.NIC, Version: 6, Origin: 7, RoCE: &packet.RoCE{Addresses: packet.NewAddresses(from, to)}}
 	p.RoCE.BTH.DestQP = 18
 	for _, k := range Kinds {
 		c := Config{Kind: k}
@@ -165,7 +165,7 @@ func frame(version uint8, opcode roce.Opcode, cut int) *packet.Packet {
 		at -= wire.IPv6Header - wire.IPv4Header
 	}
 	b[at] = byte(opcode)
-	p := &packet.Packet{Flow: packet.Real, Version: version, Proto: wire.ProtoUDP, DstPort: roce.Port, L3: wire.EthernetHeader}
+	p := &packet.Packet{Kind: packet.Real, Version: version, Proto: wire.ProtoUDP, DstPort: roce.Port, L3: wire.EthernetHeader}
 	p.Frame = b[:min(len(b), at+cut)]
 	return p
 }
@@ -174,12 +174,12 @@ func TestCounts(t *testing.T) {
 	nic := func(o roce.Opcode) *packet.Packet {
 		r := &packet.RoCE{}
 		r.BTH.Opcode = o
-		return &packet.Packet{Flow: packet.NIC, Version: 4, RoCE: r}
+		return &packet.Packet{Kind: packet.NIC, Version: 4, RoCE: r}
 	}
 	returned := of(1)
 	returned.Returned = true
 	arp := of(1)
-	arp.Flow, arp.Version = packet.Real, 0
+	arp.Kind, arp.Version = packet.Real, 0
 	other := frame(4, roce.RC.WithOperation(roce.Ack), 99)
 	other.DstPort++
 	for name, c := range map[string]struct {
@@ -188,7 +188,7 @@ func TestCounts(t *testing.T) {
 	}{
 		"modelled":              {of(1), true},
 		"no IP":                 {arp, false},
-		"a message":             {&packet.Packet{Flow: packet.Protocol, Version: 4, Message: &packet.Message{}}, false},
+		"a message":             {&packet.Packet{Kind: packet.Protocol, Version: 4, Message: &packet.Message{}}, false},
 		"returned headers":      {returned, false},
 		"WRITE":                 {nic(roce.RC.WithOperation(roce.WriteMiddle)), true},
 		"READ response":         {nic(roce.RC.WithOperation(roce.ReadMiddle)), true},
@@ -321,7 +321,7 @@ func BenchmarkPacket(b *testing.B) {
 	for i := range packets {
 		r := &packet.RoCE{Addresses: packet.NewAddresses(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom4([4]byte{10, 0, 1, 0}))}
 		r.BTH.DestQP = uint32(i)
-		packets[i] = &packet.Packet{Flow: packet.NIC, Version: 4, Proto: wire.ProtoUDP, DstPort: roce.Port, RoCE: r}
+		packets[i] = &packet.Packet{Kind: packet.NIC, Version: 4, Proto: wire.ProtoUDP, DstPort: roce.Port, RoCE: r}
 	}
 	for _, k := range Kinds {
 		b.Run(string(k), func(b *testing.B) {

@@ -22,7 +22,7 @@ type point struct {
 // OnEnqueue implements congestion.Point: all packets may join. FRPs are processed here and not
 // when they leave, because a flow-init must lower the rate of the FRPs behind it.
 func (c *point) OnEnqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
-	if p.Flow != packet.Protocol || p.Message.Protocol != accurate.Protocol {
+	if p.Kind != packet.Protocol || p.Message.Protocol != accurate.Protocol {
 		return packet.Fine
 	}
 	c.point.CountFRP(now, packet.OnWire(p.Size))

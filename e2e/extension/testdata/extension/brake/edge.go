@@ -49,7 +49,7 @@ type service struct {
 func (s *service) SendPacket(now units.Time, p *packet.Packet) {
 	limit := s.env.Limit[p.Prio]
 	switch {
-	case p.Version == 0 || p.Flow == packet.Protocol: // ARP, messages
+	case p.Version == 0 || p.Kind == packet.Protocol: // ARP, messages
 		s.env.Pass(now, p)
 		return
 	case limit > 0 && s.held[p.Prio]+p.Size > limit:
@@ -87,7 +87,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 
 // WantsPacket takes messages about flows that are not a NIC's.
 func (s *service) WantsPacket(p *packet.Packet) bool {
-	return p.Flow == packet.Protocol && p.Message.Protocol == Protocol && !p.Trimmed && !p.Returned &&
+	return p.Kind == packet.Protocol && p.Message.Protocol == Protocol && !p.Trimmed && !p.Returned &&
 		p.Message.Body.(*Notice).Flow.QP == 0
 }
 
