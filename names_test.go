@@ -22,17 +22,15 @@ const maxPackages = 3
 // many implementations (agent of traffic patterns, fire of what a timer calls), and terms of the
 // field (arm of timers and completion queues, phase of connections, wait of processes).
 var shared = strings.Fields(`
-add agent all arm bytes check close counters decode destroy done err error find fire
-first get has header init key len less lines listen name names new next now open parse
-phase pop prefetch progress push rate read receive record report reset resolve run
-serve set start state status stop string swap table traits unwrap validate wait window
+add agent arm bytes check close counters decode destroy done err error find fire
+first get has init len less name names new next now open parse
+phase pop prefetch progress push rate read receive reset run
+set start state status stop string swap table traits unwrap validate wait window
 write
 `)
 
 // vague are names that should say what they act on. The list must get shorter, not longer.
-var vague = strings.Fields(`
-at begin end ended finish line number of over place put sample text
-`)
+var vague = strings.Fields("begin end ended number over place text")
 
 // meaningless are words that had another meaning in each package. No method has one as its name.
 var meaningless = strings.Fields("answer ask forget give hear judge keep note say settle tell")

@@ -40,7 +40,7 @@ A port may also be written lab/port.`,
 	_ = c.MarkFlagRequired("write")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var err error
-		if q.Direction, err = direction(out, in); err != nil {
+		if q.Direction, err = directionOf(out, in); err != nil {
 			return err
 		}
 		for i := range args {
@@ -54,7 +54,7 @@ A port may also be written lab/port.`,
 		if err := checkCaptureFile(file); err != nil {
 			return err
 		}
-		client, err := connect(*name)
+		client, err := connectLab(*name)
 		if err != nil {
 			return err
 		}
@@ -69,14 +69,14 @@ A port may also be written lab/port.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stderr, captured(s))
+		fmt.Fprintln(os.Stderr, summarizeCapture(s))
 		return nil
 	}
 	return c
 }
 
-// captured summarizes a capture and points out packets that are missing.
-func captured(s capture.Summary) string {
+// summarizeCapture summarizes a capture and points out packets that are missing.
+func summarizeCapture(s capture.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d packets captured", s.Written)
 	if s.Filtered > 0 {

@@ -53,7 +53,7 @@ func newCell() *cobra.Command {
 				}
 				tables, err = runReal(c.Context(), name, &j, tell)
 			default:
-				if err := real.Sweep(); err != nil {
+				if err := real.SweepLeftovers(); err != nil {
 					fmt.Fprintln(os.Stderr, "weft: cannot remove what a cell left behind:", err)
 				}
 				name = real.LabName(&j)

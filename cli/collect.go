@@ -23,7 +23,7 @@ missing from all parts are listed.`,
   weft experiment fct.yaml -o part2 --part 2/2    # on another, by the same build
   weft collect fct.yaml part1 part2 -o whole`,
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error { return collect(c.Context(), args[0], args[1:], &f) },
+		RunE: func(c *cobra.Command, args []string) error { return collectParts(c.Context(), args[0], args[1:], &f) },
 	}
 	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
 	c.Flags().BoolVar(&f.quick, "quick", false, "the parts are of the file's quick form")
@@ -33,7 +33,7 @@ missing from all parts are listed.`,
 	return c
 }
 
-func collect(ctx context.Context, name string, parts []string, f *experimentFlags) error {
+func collectParts(ctx context.Context, name string, parts []string, f *experimentFlags) error {
 	r, err := openExperiment(name, f)
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 	if err != nil {
 		return err
 	}
-	report := r.Report(r.jobs, outcomes, r.version, r.command(name))
-	if err := r.finish(report); err != nil {
+	report := r.Report(r.jobs, outcomes, r.version, r.commandAgain(name))
+	if err := r.writeAndPrint(report); err != nil {
 		return err
 	}
 	for i, cell := range missing.names {
@@ -68,7 +68,7 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 	if missing.names != nil {
 		return fmt.Errorf("%d of %d cells are missing: they were not run, or were run by another build or with another file", len(missing.names), len(r.jobs))
 	}
-	return verdict(report)
+	return verdictOf(report)
 }
 
 // missingCells is a runner that runs nothing and records the jobs it was given.

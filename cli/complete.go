@@ -47,7 +47,7 @@ func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 // there is no such lab.
 func askLab(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([]string, cobra.ShellCompDirective) {
 	name, _ := c.Flags().GetString("lab")
-	client, err := connect(name)
+	client, err := connectLab(name)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -23,9 +23,9 @@ const logName = "log"
 // warnings; without it, the text says why the lab did not come up.
 const readyWord = "ready\n"
 
-// detach starts the lab in a process with its own session. It returns when the
+// startDetached starts the lab in a process with its own session. It returns when the
 // lab is up, or with the error that kept it from coming up.
-func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
+func startDetached(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	}
 	c.Stderr = w // until the lab opens its log
 	c.SysProcAttr.Setsid = true
-	err = start(c)
+	err = startCommand(c)
 	w.Close()
 	if err != nil {
 		return err
@@ -74,9 +74,9 @@ func openLog(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// announce redirects output to the lab's log and tells the process that started
+// announceUp redirects output to the lab's log and tells the process that started
 // this lab that it is up.
-func announce(fd int, dir string) {
+func announceUp(fd int, dir string) {
 	log, err := openLog(dir)
 	if err == nil {
 		_ = unix.Dup3(int(log.Fd()), 1, 0)

@@ -29,7 +29,7 @@ The exit code is 0 if labs can run and 1 if something that they need is missing.
 			}
 			if len(args) == 1 {
 				var err error
-				if o.Plan, err = load(c.Context(), args[0]); err != nil {
+				if o.Plan, err = loadFile(c.Context(), args[0]); err != nil {
 					return err
 				}
 			}

@@ -40,7 +40,7 @@ or without a terminal wants the name.`,
 		}
 		var errs []error
 		for _, i := range labs {
-			errs = append(errs, down(c.Context(), i, asJSON))
+			errs = append(errs, endLab(c.Context(), i, asJSON))
 		}
 		return errors.Join(errs...)
 	}
@@ -76,8 +76,8 @@ const (
 	killedWait    = 2 * time.Second
 )
 
-// down ends one lab: with a request, else with SIGTERM, else with SIGKILL.
-func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
+// endLab ends one lab: with a request, else with SIGTERM, else with SIGKILL.
+func endLab(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	if !i.Running {
 		if err := netnslab.SweepLab(i.Name); err != nil {
 			return err
@@ -92,7 +92,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	r, err := askDown(ctx, i)
 	if err == nil {
 		if waitForOwnerEnd(i, grace) {
-			return finish(r, asJSON)
+			return finishReport(r, asJSON)
 		}
 		err = fmt.Errorf("it has not ended %v after its report", grace)
 	}

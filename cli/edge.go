@@ -33,7 +33,7 @@ In virtual time use: weft sim FILE --edge`,
 		if len(args) > 0 {
 			*lab, name = splitLab(*lab, args[0])
 		}
-		client, err := connect(*lab)
+		client, err := connectLab(*lab)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ output, exit code, signals and terminal.`,
 			// If the directory has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
-		return become(c.Context(), *name, host, argv, *kernel, *dilated)
+		return becomeProgram(c.Context(), *name, host, argv, *kernel, *dilated)
 	}
 	return c
 }
@@ -83,14 +83,14 @@ there, its console opens instead, as with --console; Ctrl-] leaves it.`,
 			shell = "/bin/sh"
 		}
 		_ = os.Setenv("WEFT_HOST", args[0])
-		return become(c.Context(), *name, args[0], []string{shell}, *kernel, *dilated)
+		return becomeProgram(c.Context(), *name, args[0], []string{shell}, *kernel, *dilated)
 	}
 	return c
 }
 
-// become runs a program inside a host and ends this process as the program ends.
+// becomeProgram runs a program inside a host and ends this process as the program ends.
 // The host may be given as lab/host.
-func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, dilated bool) error {
+func becomeProgram(ctx context.Context, lab, host string, argv []string, kernelRDMA, dilated bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))

@@ -62,7 +62,7 @@ root or a user namespace, as weft up does.`,
   weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(c.Flags()); err != nil {
+			if err := f.checkFlags(c.Flags()); err != nil {
 				return badInput(err)
 			}
 			return runExperiment(c.Context(), args[0], &f)
@@ -78,12 +78,12 @@ root or a user namespace, as weft up does.`,
 	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
 	c.Flags().StringVar(&f.on, "on", "", "run the cells on the workers of the NATS server at this URL, such as nats://server:4222 (weft worker)")
 	c.Flags().StringVar(&f.serve, "serve", "", "run the NATS server at this address, such as 127.0.0.1:4222, and run cells here too")
-	f.access.add(c)
+	f.access.addFlags(c)
 	return c
 }
 
-// check refuses flags that have no effect in combination with others.
-func (f *experimentFlags) check(flags *pflag.FlagSet) error {
+// checkFlags refuses flags that have no effect in combination with others.
+func (f *experimentFlags) checkFlags(flags *pflag.FlagSet) error {
 	if f.on != "" && f.serve != "" {
 		return errors.New("--on and --serve exclude each other: use an existing server, or start one")
 	}
@@ -138,7 +138,7 @@ func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
 	if r.version, err = versionText(); err != nil {
 		return nil, err
 	}
-	r.jobs = e.Jobs(r.version)
+	r.jobs = e.ListJobs(r.version)
 	r.store = experiment.NewStore(filepath.Join(f.out, cellsDir))
 	return r, nil
 }
@@ -156,9 +156,9 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		return err
 	}
 	if f.list {
-		return r.list()
+		return r.listCells()
 	}
-	runner, closeRunner, err := r.runner(ctx)
+	runner, closeRunner, err := r.newRunner(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one at a time on a machine, regardless of --jobs\n", n)
 	}
 	watch := newExperimentProgress(r, os.Stderr)
-	outcomes, err := r.run(ctx, runner, watch, part, parts)
-	watch.stop()
+	outcomes, err := r.runPart(ctx, runner, watch, part, parts)
+	watch.eraseLine()
 	var interrupted *interruption
 	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
 		err = nil // the report covers what has been run
@@ -177,17 +177,17 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	if err != nil {
 		return err
 	}
-	report := r.Report(r.jobs, outcomes, r.version, r.command(name))
+	report := r.Report(r.jobs, outcomes, r.version, r.commandAgain(name))
 	if interrupted != nil && report.Partial != "" {
 		report.Partial += ": " + interrupted.Error()
 	}
-	if err := r.finish(report); err != nil {
+	if err := r.writeAndPrint(report); err != nil {
 		return err
 	}
 	if interrupted != nil {
-		return interrupted.exit("after %d of %d cells: run the same command again to continue", report.Count(experiment.Done), len(report.Cells))
+		return interrupted.exitError("after %d of %d cells: run the same command again to continue", report.CountCells(experiment.Done), len(report.Cells))
 	}
-	return verdict(report)
+	return verdictOf(report)
 }
 
 // toRun counts the cells with clock c that have not been run.
@@ -200,9 +200,9 @@ func (r *experimentRun) toRun(c experiment.Clock) (n int) {
 	return n
 }
 
-// runner returns the runner of the cells: processes of this machine, or the workers of a
+// newRunner returns the runner of the cells: processes of this machine, or the workers of a
 // NATS server.
-func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), error) {
+func (r *experimentRun) newRunner(ctx context.Context) (experiment.Runner, func(), error) {
 	f := r.flags
 	if f.on == "" && f.serve == "" {
 		self, err := os.Executable()
@@ -217,9 +217,9 @@ func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), 
 			c()
 		}
 	}
-	access := f.access.access(f.on)
+	access := f.access.accessTo(f.on)
 	if f.serve != "" {
-		s, a, err := f.access.serve(f.serve, f.out)
+		s, a, err := f.access.serveStore(f.serve, f.out)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -236,17 +236,17 @@ func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := work(ctx, &cluster.Worker{Client: client, Slots: f.jobs}); err != nil && ctx.Err() == nil {
+			if err := workUntil(ctx, &cluster.Worker{Client: client, Slots: f.jobs}); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, "weft: no cells run here:", err)
 			}
 		}()
 		closers = append(closers, func() { cancel(); <-done })
 	}
-	return &remote.Runner{Client: client, ID: r.id(), Title: r.Name, Version: r.version}, closeAll, nil
+	return &remote.Runner{Client: client, ID: r.experimentID(), Title: r.Name, Version: r.version}, closeAll, nil
 }
 
-// id identifies the experiment on a server by its cells and the build that runs them.
-func (r *experimentRun) id() string {
+// experimentID identifies the experiment on a server by its cells and the build that runs them.
+func (r *experimentRun) experimentID() string {
 	h := sha256.New()
 	for i := range r.jobs {
 		h.Write([]byte(r.jobs[i].Key))
@@ -254,9 +254,9 @@ func (r *experimentRun) id() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// run runs one part of the cells and takes the cells of other parts from the store.
-func (r *experimentRun) run(ctx context.Context, runner experiment.Runner, w experiment.Watcher, part, parts int) ([]experiment.Outcome, error) {
-	if err := r.store.Create(); err != nil { // a part may have no cells, and is collected nevertheless
+// runPart runs one part of the cells and takes the cells of other parts from the store.
+func (r *experimentRun) runPart(ctx context.Context, runner experiment.Runner, w experiment.Watcher, part, parts int) ([]experiment.Outcome, error) {
+	if err := r.store.CreateDirectory(); err != nil { // a part may have no cells, and is collected nevertheless
 		return nil, err
 	}
 	if parts > 1 {
@@ -321,8 +321,8 @@ func parsePart(text string) (part, parts int, err error) {
 	return part, parts, nil
 }
 
-// command returns the command that runs the experiment again.
-func (r *experimentRun) command(name string) string {
+// commandAgain returns the command that runs the experiment again.
+func (r *experimentRun) commandAgain(name string) string {
 	words := []string{"weft", "experiment", name}
 	if r.Quick {
 		words = append(words, "--quick")
@@ -333,8 +333,8 @@ func (r *experimentRun) command(name string) string {
 	return strings.Join(words, " ")
 }
 
-// list prints the cells and which of them have been run.
-func (r *experimentRun) list() error {
+// listCells prints the cells and which of them have been run.
+func (r *experimentRun) listCells() error {
 	done := 0
 	for i := range r.jobs {
 		state := "to run"
@@ -348,8 +348,8 @@ func (r *experimentRun) list() error {
 	return nil
 }
 
-// finish writes the result and prints it.
-func (r *experimentRun) finish(report *experiment.Report) error {
+// writeAndPrint writes the result and prints it.
+func (r *experimentRun) writeAndPrint(report *experiment.Report) error {
 	if err := os.MkdirAll(r.flags.out, 0o777); err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (r *experimentRun) finish(report *experiment.Report) error {
 	err := errors.Join(write("result.json", json.String()), write("result.txt", text.String()))
 	var pictures []page.Picture
 	if !r.flags.noDraw {
-		drawn, derr := draw.All(r.Experiment, report, r.jobs, r.store, r.flags.out)
+		drawn, derr := draw.DrawPlots(r.Experiment, report, r.jobs, r.store, r.flags.out)
 		err = errors.Join(err, derr)
 		for _, d := range drawn {
 			pictures = append(pictures, page.Picture{Name: d.Name, Caption: d.Caption, Wide: d.Wide, SVG: d.SVG})
@@ -381,10 +381,10 @@ func (r *experimentRun) finish(report *experiment.Report) error {
 	return err
 }
 
-// verdict returns an error if a cell or an expectation failed.
-func verdict(r *experiment.Report) error {
+// verdictOf returns an error if a cell or an expectation failed.
+func verdictOf(r *experiment.Report) error {
 	var faults []string
-	if n := r.Count(experiment.Failed); n > 0 {
+	if n := r.CountCells(experiment.Failed); n > 0 {
 		faults = append(faults, fmt.Sprintf("%d of %d cells failed", n, len(r.Cells)))
 	}
 	broken := 0

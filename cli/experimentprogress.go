@@ -46,13 +46,13 @@ func newExperimentProgress(r *experimentRun, w *os.File) *experimentProgress {
 		fmt.Fprintf(w, "weft: %d of %d cells have been run before\n", p.ended, p.all)
 	}
 	if p.terminal {
-		p.done.Go(p.show)
+		p.done.Go(p.showLine)
 	}
 	return p
 }
 
 // stop erases the line.
-func (p *experimentProgress) stop() {
+func (p *experimentProgress) eraseLine() {
 	close(p.cancel)
 	p.done.Wait()
 }
@@ -60,7 +60,7 @@ func (p *experimentProgress) stop() {
 // progressEvery is the interval at which the progress of an experiment is shown.
 const progressEvery = 500 * time.Millisecond
 
-func (p *experimentProgress) show() {
+func (p *experimentProgress) showLine() {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
@@ -69,14 +69,14 @@ func (p *experimentProgress) show() {
 			fmt.Fprint(p.w, clearLine)
 			return
 		case <-tick.C:
-			line := p.line(time.Now())
+			line := p.formatLine(time.Now())
 			fmt.Fprint(p.w, clearLine+line[:min(len(line), max(int(sizeOf(p.w).Columns)-1, 0))])
 		}
 	}
 }
 
-// line formats the progress of the experiment, in ASCII.
-func (p *experimentProgress) line(now time.Time) string {
+// formatLine formats the progress of the experiment, in ASCII.
+func (p *experimentProgress) formatLine(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := fmt.Sprintf("%d of %d cells", p.ended, p.all)

@@ -30,7 +30,7 @@ warning counts as an error. A FILE of - is standard input:
 		RunE: func(c *cobra.Command, args []string) error {
 			bad := 0
 			for _, name := range args {
-				p, err := parse(c.Context(), name, nil)
+				p, err := parseFile(c.Context(), name, nil)
 				if err != nil {
 					fmt.Fprintln(os.Stderr, err)
 					bad++
@@ -85,14 +85,14 @@ FILE may be - for standard input.
   weft graph --dot lab.yaml | neato -Tpng > lab.png`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(c.Context(), args[0])
+			p, err := loadFile(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if dot {
-				return graph.DOT(stdout, p)
+				return graph.WriteDOT(stdout, p)
 			}
-			return graph.SVG(stdout, p)
+			return graph.WriteSVG(stdout, p)
 		},
 	}
 	c.Flags().BoolVar(&dot, "dot", false, "Graphviz DOT instead of SVG")

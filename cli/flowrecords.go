@@ -24,33 +24,33 @@ type flowRecordFlags struct {
 	bins []string
 }
 
-func (f *flowRecordFlags) add(c *cobra.Command) {
+func (f *flowRecordFlags) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "flow-records", "", "write a record of each flow of patterns (arrivals, requests, collective, ...) to this file as it ends: .csv or .parquet")
 	c.Flags().StringSliceVar(&f.bins, "size-bins", []string{"10KB", "100KB", "1MB"}, "upper bounds of the flow sizes by which the report groups flows of patterns")
 }
 
-// args returns the flags as command-line arguments for another process.
-func (f *flowRecordFlags) args() (args []string) {
+// toArguments returns the flags as command-line arguments for another process.
+func (f *flowRecordFlags) toArguments() (args []string) {
 	if f.file != "" {
 		args = append(args, "--flow-records", f.file)
 	}
 	return append(args, "--size-bins", strings.Join(f.bins, ","))
 }
 
-// check validates the flags for the run of a plan.
-func (f *flowRecordFlags) check(p *plan.Plan) error {
+// checkPlan validates the flags for the run of a plan.
+func (f *flowRecordFlags) checkPlan(p *plan.Plan) error {
 	if e := filepath.Ext(f.file); f.file != "" && e != ".csv" && e != ".parquet" {
 		return badInput(fmt.Errorf("--flow-records %s: end the name in .csv or .parquet", f.file))
 	}
 	if f.file != "" && len(p.Traffic) == 0 {
 		return badInput(fmt.Errorf("--flow-records %s: the workload of %s has no patterns of flows, such as arrivals", f.file, p.File))
 	}
-	_, err := f.tally(records.Names{})
+	_, err := f.newTally(records.Names{})
 	return err
 }
 
-// tally returns the FlowTally that sums flows up for the report.
-func (f *flowRecordFlags) tally(n records.Names) (*report.FlowTally, error) {
+// newTally returns the FlowTally that sums flows up for the report.
+func (f *flowRecordFlags) newTally(n records.Names) (*report.FlowTally, error) {
 	var bins []units.Bytes
 	for _, text := range f.bins {
 		b, err := units.ParseBytes(text)
@@ -74,9 +74,9 @@ type flowRecording struct {
 	sink  records.Sink
 }
 
-// begin starts the recording of a run. The records go to file, which may be nil.
-func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording, error) {
-	t, err := f.tally(n)
+// beginRecording starts the recording of a run. The records go to file, which may be nil.
+func (f *flowRecordFlags) beginRecording(n records.Names, file *os.File) (*flowRecording, error) {
+	t, err := f.newTally(n)
 	if err != nil {
 		return nil, err
 	}
@@ -109,16 +109,16 @@ func (r *flowRecording) Close() error {
 	return nil
 }
 
-// open opens the file for the records of a lab, nil if there is none. discard undoes it.
-func (f *flowRecordFlags) open(p *plan.Plan) (file *os.File, discard func(), err error) {
+// openFile opens the file for the records of a lab, nil if there is none. discard undoes it.
+func (f *flowRecordFlags) openFile(p *plan.Plan) (file *os.File, discard func(), err error) {
 	if f.file == "" || len(p.Traffic) == 0 {
 		return nil, func() {}, nil
 	}
 	return openSeries("--flow-records", f.file)
 }
 
-// record makes a lab write its flow records and sum them up.
-func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error {
+// recordLab makes a lab write its flow records and sum them up.
+func (f *flowRecordFlags) recordLab(l *lab.Lab, p *plan.Plan, file *os.File) error {
 	if len(p.Traffic) == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error 
 			return fmt.Errorf("--flow-records: %w", err)
 		}
 	}
-	r, err := f.begin(l.Fabric().FlowNames(), file)
+	r, err := f.beginRecording(l.Fabric().FlowNames(), file)
 	if err != nil {
 		return err
 	}

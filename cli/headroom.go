@@ -19,7 +19,7 @@ formula: rate · (delays + a packet and the pause frame on the way out) + two pa
 FILE may be - for standard input.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(c.Context(), args[0])
+			p, err := loadFile(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

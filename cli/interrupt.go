@@ -26,8 +26,8 @@ func (i *interruption) Error() string {
 // Is makes an interruption match context.Canceled.
 func (i *interruption) Is(target error) bool { return target == context.Canceled }
 
-// exit returns an error with the exit code for the signal.
-func (i *interruption) exit(format string, args ...any) error {
+// exitError returns an error with the exit code for the signal.
+func (i *interruption) exitError(format string, args ...any) error {
 	return &exitError{exitSignal + int(i.signal), fmt.Errorf("%w %s", i, fmt.Sprintf(format, args...))}
 }
 

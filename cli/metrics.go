@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/emu/metrics"
 )
 
-// listen opens the socket of --metrics, or takes over the one that the parent
+// listenForMetrics opens the socket of --metrics, or takes over the one that the parent
 // process has opened. The parent opens it even if it does not run the lab
 // itself: an error in the address is then reported before anything is created,
 // and a rootless lab, in its own network namespace, could not be reached.
-func (f *upFlags) listen() error {
+func (f *upFlags) listenForMetrics() error {
 	var on net.Listener
 	switch {
 	case f.metricsFD >= 0:

@@ -25,7 +25,7 @@ const (
 // accessPrefix is the prefix of these flags' names.
 const accessPrefix = "nats-"
 
-func (f *accessFlags) add(c *cobra.Command) {
+func (f *accessFlags) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&f.Credentials, "nats-creds", "", "credentials file for the NATS server")
 	c.Flags().StringVar(&f.User, "nats-user", "", "user of the NATS server; the password comes from "+passwordVariable+", a token from "+tokenVariable)
 	c.Flags().StringVar(&f.CA, "nats-ca", "", "PEM file of the authority that signed the NATS server's certificate")
@@ -33,16 +33,16 @@ func (f *accessFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.Key, "nats-key", "", "PEM file of that certificate's key")
 }
 
-// access returns the access to the server at a URL.
-func (f *accessFlags) access(url string) cluster.Access {
+// accessTo returns the access to the server at a URL.
+func (f *accessFlags) accessTo(url string) cluster.Access {
 	a := f.Access
 	a.URL, a.Password, a.Token = url, os.Getenv(passwordVariable), os.Getenv(tokenVariable)
 	a.Notice = func(text string) { fmt.Fprintln(os.Stderr, "weft:", text) }
 	return a
 }
 
-// serve starts a NATS server with its store in dir. The returned access is for its clients.
-func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
+// serveStore starts a NATS server with its store in dir. The returned access is for its clients.
+func (f *accessFlags) serveStore(address, dir string) (*server.Server, cluster.Access, error) {
 	if f.Credentials != "" {
 		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve does not support credentials files: use --nats-user or " + tokenVariable))
 	}
@@ -56,7 +56,7 @@ func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access
 	for _, url := range s.URLs() {
 		fmt.Fprintf(os.Stderr, "weft: workers join with: weft worker %s\n", url)
 	}
-	a := f.access(s.URLs()[0])
+	a := f.accessTo(s.URLs()[0])
 	a.Cert, a.Key = "", "" // they belong to the server
 	return s, a, nil
 }

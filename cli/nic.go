@@ -35,7 +35,7 @@ written lab/host.
 		if len(args) == 1 {
 			*lab, name = splitLab(*lab, args[0])
 		}
-		client, err := connect(*lab)
+		client, err := connectLab(*lab)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ In virtual time use: weft sim FILE --qp`,
 			}
 			number = int64(n)
 		}
-		client, err := connect(*lab)
+		client, err := connectLab(*lab)
 		if err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ type origin struct {
 // originFile is the file in a lab's state directory that holds its origin.
 const originFile = "origin"
 
-// here returns the origin of labs that this process starts.
-func here() (o origin) {
+// originHere returns the origin of labs that this process starts.
+func originHere() (o origin) {
 	o.Directory, _ = os.Getwd()
 	// The fields after the name, which is in parentheses: state, parent, process group,
 	// session, terminal (proc_pid_stat(5)).
@@ -39,12 +39,12 @@ func here() (o origin) {
 // isHere reports whether a lab with this origin was started from this terminal or
 // directory.
 func (o origin) isHere() bool {
-	now := here()
+	now := originHere()
 	return o.Terminal != "" && o.Terminal == now.Terminal || o.Directory != "" && o.Directory == now.Directory
 }
 
-// where says where a lab was started, for messages.
-func (o origin) where() string {
+// whereStarted says where a lab was started, for messages.
+func (o origin) whereStarted() string {
 	if o.Directory == "" {
 		return "elsewhere"
 	}
@@ -54,7 +54,7 @@ func (o origin) where() string {
 // writeOrigin records where a lab was started. terminal is that of the process that the
 // user has started, if another one runs the lab.
 func writeOrigin(dir, terminal string) error {
-	o := here()
+	o := originHere()
 	if terminal != "" {
 		o.Terminal = terminal
 	}
@@ -86,7 +86,7 @@ func nameChosen(lab netnslab.Info) error {
 		return err
 	}
 	if !o.isHere() {
-		fmt.Fprintf(os.Stderr, "weft: lab %s, the only one that runs, was started %s\n", lab.Name, o.where())
+		fmt.Fprintf(os.Stderr, "weft: lab %s, the only one that runs, was started %s\n", lab.Name, o.whereStarted())
 	}
 	return nil
 }
@@ -99,12 +99,12 @@ func mayEnd(lab netnslab.Info) error {
 		return err
 	}
 	if isTerminal(os.Stdin) && isTerminal(os.Stderr) {
-		fmt.Fprintf(os.Stderr, "end lab %s, which was started %s? [y/N] ", lab.Name, o.where())
+		fmt.Fprintf(os.Stderr, "end lab %s, which was started %s? [y/N] ", lab.Name, o.whereStarted())
 		var answer string
 		_, _ = fmt.Fscanln(os.Stdin, &answer)
 		if strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes") {
 			return nil
 		}
 	}
-	return badInput(fmt.Errorf("lab %s was started %s: to end it, name it: weft down %[1]s", lab.Name, o.where()))
+	return badInput(fmt.Errorf("lab %s was started %s: to end it, name it: weft down %[1]s", lab.Name, o.whereStarted()))
 }

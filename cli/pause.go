@@ -24,7 +24,7 @@ The port may also be written lab/port. In virtual time use: weft sim FILE --why-
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		*name, args[0] = splitLab(*name, args[0])
-		client, err := connect(*name)
+		client, err := connectLab(*name)
 		if err != nil {
 			return err
 		}

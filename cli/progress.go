@@ -29,19 +29,19 @@ func newProgressLine(until units.Time) *progressLine {
 	return &progressLine{w: os.Stderr, columns: func() int { return int(sizeOf(os.Stderr).Columns) }, until: until, at: time.Now()}
 }
 
-// show writes the line again.
-func (l *progressLine) show(now status.Progress) { l.showAt(time.Now(), now) }
+// showProgress writes the line again.
+func (l *progressLine) showProgress(now status.Progress) { l.showAt(time.Now(), now) }
 
 func (l *progressLine) showAt(t time.Time, now status.Progress) {
-	l.speed.add(now.Now-l.last.Now, now.Hops-l.last.Hops, t.Sub(l.at))
+	l.speed.addPeriod(now.Now-l.last.Now, now.Hops-l.last.Hops, t.Sub(l.at))
 	l.last, l.at = now, t
 	text := progressText(now.Now, l.until, l.speed, now.Flows)
 	// A line that wraps could not be erased.
 	fmt.Fprint(l.w, clearLine+text[:min(len(text), max(l.columns()-1, 0))])
 }
 
-// erase erases the line, if there is one.
-func (l *progressLine) erase() {
+// eraseLine erases the line, if there is one.
+func (l *progressLine) eraseLine() {
 	if l != nil {
 		fmt.Fprint(l.w, clearLine)
 	}
@@ -53,9 +53,9 @@ type pace struct {
 	hops     float64 // per second
 }
 
-// add adds one period. Older periods fade out gradually: the work per second
+// addPeriod adds one period. Older periods fade out gradually: the work per second
 // varies with the traffic, and the figures should not flicker.
-func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
+func (p *pace) addPeriod(emulated units.Time, hops uint64, took time.Duration) {
 	seconds := took.Seconds()
 	if seconds <= 0 || hops == 0 && emulated == 0 {
 		return // the shards have not answered yet

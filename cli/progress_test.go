@@ -39,7 +39,7 @@ func TestProgressLine_FitsAndIsErased(t *testing.T) {
 	for i, now := range []status.Progress{{}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}} {
 		l.showAt(start.Add(time.Duration(i+1)*time.Second), now)
 	}
-	l.erase()
+	l.eraseLine()
 	lines := strings.Split(seen.String(), clearLine)
 	if len(lines) != 5 || lines[4] != "" || !strings.HasPrefix(lines[1], "0s of 4s (0%)") || !strings.HasPrefix(lines[3], "2s of 4s (50%)") {
 		t.Errorf("%q", lines)
@@ -49,5 +49,5 @@ func TestProgressLine_FitsAndIsErased(t *testing.T) {
 			t.Errorf("%q does not fit into 30 columns", l)
 		}
 	}
-	(*progressLine)(nil).erase() // where nothing is shown
+	(*progressLine)(nil).eraseLine() // where nothing is shown
 }

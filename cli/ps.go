@@ -79,7 +79,7 @@ func psAll(asJSON bool) error {
 
 // psLab shows a lab's hosts and routers.
 func psLab(c *cobra.Command, name string, asJSON bool) error {
-	client, err := connect(name)
+	client, err := connectLab(name)
 	if err != nil {
 		return err
 	}
@@ -100,19 +100,19 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	fmt.Fprintln(t, "INTERFACE\tPEER\tMAC\tADDRESSES\tNAMESPACE")
 	for _, h := range s.Hosts {
 		for _, i := range h.Interfaces {
-			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t%s\n", h.Name, i.Name, i.Peer, i.MAC, join(i.Addresses), h.Namespace)
+			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t%s\n", h.Name, i.Name, i.Peer, i.MAC, joinList(i.Addresses), h.Namespace)
 		}
 	}
 	for _, r := range s.Routers {
-		fmt.Fprintf(t, "%s\t\t\t%s\t\n", r.Name, join(r.Addresses))
+		fmt.Fprintf(t, "%s\t\t\t%s\t\n", r.Name, joinList(r.Addresses))
 		for _, p := range r.Ports {
-			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t\n", r.Name, p.Name, p.Peer, p.MAC, join(p.Addresses))
+			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t\n", r.Name, p.Name, p.Peer, p.MAC, joinList(p.Addresses))
 		}
 	}
 	return t.Flush()
 }
 
-func join(list []string) string {
+func joinList(list []string) string {
 	out := ""
 	for i, s := range list {
 		if i > 0 {
@@ -125,7 +125,7 @@ func join(list []string) string {
 
 // psPorts shows every port.
 func psPorts(c *cobra.Command, name string, asJSON bool) error {
-	client, err := connect(name)
+	client, err := connectLab(name)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 
 // psTable shows a switch's forwarding table.
 func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
-	client, err := connect(name)
+	client, err := connectLab(name)
 	if err != nil {
 		return err
 	}
@@ -174,16 +174,16 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 	return nil
 }
 
-// ways formats the next hops of a route, with weights other than 1, such as
+// formatNextHops formats the next hops of a route, with weights other than 1, such as
 // "spine1*2 spine2 (static)".
-func ways(names []string, weights []int, static bool) string {
+func formatNextHops(names []string, weights []int, static bool) string {
 	ports := slices.Clone(names)
 	for i, w := range weights {
 		if w != 1 {
 			ports[i] += fmt.Sprintf("*%d", w)
 		}
 	}
-	text := join(ports)
+	text := joinList(ports)
 	if static {
 		text += " (static)"
 	}
@@ -195,20 +195,20 @@ func printTable(table lab.Table) {
 	if table.Router {
 		fmt.Fprintln(t, "TO\tPORTS\tVIA")
 		for _, p := range table.Prefixes {
-			via := join(p.Via)
+			via := joinList(p.Via)
 			if p.Local {
 				via = "itself"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, ways(p.Ports, p.Weights, p.Static), via)
+			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, formatNextHops(p.Ports, p.Weights, p.Static), via)
 		}
 		t.Flush()
 		return
 	}
 	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
 	for _, r := range table.Routes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), ways(r.Ports, r.Weights, r.Static))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, joinList(r.Addresses), formatNextHops(r.Ports, r.Weights, r.Static))
 	}
-	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
+	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", joinList(table.Tree))
 	t.Flush()
 	printLearned(table)
 }
@@ -226,7 +226,7 @@ func printLearned(table lab.Table) {
 			if l.Moved {
 				moved = " (moved)"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\n", l.MAC, vlan, l.Host, report.Span(l.Age), join(l.Ports), moved)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\n", l.MAC, vlan, l.Host, report.Span(l.Age), joinList(l.Ports), moved)
 		}
 		t.Flush()
 	}

@@ -18,13 +18,13 @@ type recordFlags struct {
 	flows, transfers string // files; "" means none
 }
 
-func (f *recordFlags) add(c *cobra.Command) {
+func (f *recordFlags) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&f.flows, "flows", "", "write a record of each flow of packets (cbr, poisson, on-off) to this file: .csv or .json")
 	c.Flags().StringVar(&f.transfers, "transfers", "", "write the records of RDMA transfers to this file: .csv or .json")
 }
 
-// check validates the file names.
-func (f *recordFlags) check() error {
+// checkFiles validates the file names.
+func (f *recordFlags) checkFiles() error {
 	for _, n := range []struct{ flag, file string }{{"flows", f.flows}, {"transfers", f.transfers}} {
 		if e := filepath.Ext(n.file); n.file != "" && e != ".csv" && e != ".json" {
 			return badInput(fmt.Errorf("--%s %s: end the name in .csv or .json", n.flag, n.file))
@@ -36,8 +36,8 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-// find refuses records of a kind that the run of the lab file will not produce.
-func (f *recordFlags) find(lab string, flows, transfers int) error {
+// refuseMissing refuses records of a kind that the run of the lab file will not produce.
+func (f *recordFlags) refuseMissing(lab string, flows, transfers int) error {
 	switch {
 	case f.flows != "" && flows == 0:
 		return badInput(fmt.Errorf("--flows %s: the workload of %s has no flows of UDP packets", f.flows, lab))
@@ -47,8 +47,8 @@ func (f *recordFlags) find(lab string, flows, transfers int) error {
 	return nil
 }
 
-// write writes the records of a run.
-func (f *recordFlags) write(r *report.Report) error {
+// writeRecords writes the records of a run.
+func (f *recordFlags) writeRecords(r *report.Report) error {
 	return errors.Join(
 		writeRecords(f.flows, r.Flows, workload.WriteCSV, workload.WriteJSON),
 		writeRecords(f.transfers, r.Transfers, workload.WriteTransfersCSV, workload.WriteTransfersJSON))

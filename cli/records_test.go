@@ -27,9 +27,9 @@ func TestRecordFlags_RefuseWhatCannotBeWritten(t *testing.T) {
 		{recordFlags{flows: "f.csv"}, 0, 1, "--flows f.csv: the workload of lab.yaml has no flows"},
 		{recordFlags{transfers: "t.csv"}, 1, 0, "--transfers t.csv: the workload of lab.yaml has no RDMA transfers"},
 	} {
-		err := c.flags.check()
+		err := c.flags.checkFiles()
 		if err == nil {
-			err = c.flags.find("lab.yaml", c.flows, c.transfers)
+			err = c.flags.refuseMissing("lab.yaml", c.flows, c.transfers)
 		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: error %v, want %q", c.flags, err, c.want)
@@ -44,11 +44,11 @@ func TestRecords_EachKindGoesToItsFile(t *testing.T) {
 	r := &report.Report{Flows: []workload.Result{{Flow: "f", Sent: 3, Received: 2}}}
 	r.SetTransfers([]workload.TransferResult{{Transfer: "a", Posted: 2, Completed: 1}, {Transfer: "b"}})
 	for _, f := range []recordFlags{{}, {flows: in("f.csv"), transfers: in("t.json")}, {flows: in("f.json"), transfers: in("t.csv")}} {
-		if err := f.write(r); err != nil {
+		if err := f.writeRecords(r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := (&recordFlags{transfers: in("none/t.csv")}).write(r); err == nil || !strings.Contains(err.Error(), "none/t.csv") {
+	if err := (&recordFlags{transfers: in("none/t.csv")}).writeRecords(r); err == nil || !strings.Contains(err.Error(), "none/t.csv") {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 4 {

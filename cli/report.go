@@ -103,12 +103,12 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 	c.Flags().BoolVar(&o.LogY, "log-y", false, "series and slowdown-by-size: logarithmic y axis; zeros are drawn at its lower end")
 	c.Flags().StringVar(&size, "size", "800x500", "width and height of the picture in pixels")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
-	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(whats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(whatValues(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// whats returns the values of --what, sorted and without duplicates.
-func whats() []string {
+// whatValues returns the values of --what, sorted and without duplicates.
+func whatValues() []string {
 	all := slices.Concat(series.QuantityNames(), series.FlowQuantityNames(), chart.FlowPictures(), chart.TransferPictures())
 	slices.Sort(all)
 	return slices.Compact(all)

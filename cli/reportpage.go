@@ -16,7 +16,7 @@ import (
 // writePage writes one HTML page with the results of a run: its report (weft sim
 // --json), its series and its records, each kind with its sums and its picture.
 func writePage(name string, files []string, o chart.Options) error {
-	groups, rest := chart.Group(files)
+	groups, rest := chart.GroupFiles(files)
 	var sections []chart.Section
 	title := "weft"
 	for _, f := range rest {

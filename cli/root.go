@@ -214,8 +214,8 @@ func splitLab(lab, host string) (labOf, name string) {
 	return lab, host
 }
 
-// connect returns a client of the running lab of that name, or of the only one.
-func connect(name string) (*lab.Client, error) {
+// connectLab returns a client of the running lab of that name, or of the only one.
+func connectLab(name string) (*lab.Client, error) {
 	info, err := findLab(name)
 	if err != nil {
 		return nil, err

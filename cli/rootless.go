@@ -55,7 +55,7 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 		args = append(args, "--rootless", dir)
 		attr = netnslab.NewNamespaces()
 	}
-	if o := here(); o.Terminal != "" {
+	if o := originHere(); o.Terminal != "" {
 		args = append(args, "--terminal", o.Terminal)
 	}
 	if f.length > 0 {
@@ -73,8 +73,8 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	if f.json {
 		args = append(args, "--json")
 	}
-	args = append(args, f.series.args()...)
-	args = append(args, f.flows.args()...)
+	args = append(args, f.series.toArguments()...)
+	args = append(args, f.flows.toArguments()...)
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr, c.ExtraFiles = attr, files
 	if file == standardInput {
@@ -87,8 +87,8 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	return c, nil
 }
 
-// start starts a command made by upCommand.
-func start(c *exec.Cmd) error {
+// startCommand starts a command made by upCommand.
+func startCommand(c *exec.Cmd) error {
 	err := c.Start()
 	if err != nil && c.SysProcAttr.Cloneflags != 0 {
 		return netnslab.ExplainRootless(err)
@@ -118,7 +118,7 @@ func runInside(ctx context.Context, c *exec.Cmd, what, lab string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.SysProcAttr.Pdeathsig = unix.SIGTERM
-	if err := start(c); err != nil {
+	if err := startCommand(c); err != nil {
 		return err
 	}
 	// Ctrl-C reaches both processes; a second signal does no harm.
@@ -130,12 +130,12 @@ func runInside(ctx context.Context, c *exec.Cmd, what, lab string) error {
 		return &exitError{exit.ExitCode(), errors.New("")} // the child has said why
 	}
 	if err != nil {
-		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, leftover(netnslab.SweepLab(lab)))
+		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, explainLeftover(netnslab.SweepLab(lab)))
 	}
 	return nil
 }
 
-func leftover(err error) string {
+func explainLeftover(err error) string {
 	if err == nil || errors.Is(err, netnslab.ErrUnknown) {
 		return ""
 	}

@@ -32,7 +32,7 @@ type samples struct {
 	flows  *recording.FlowSeries
 }
 
-func (f *seriesFlags) add(c *cobra.Command) {
+func (f *seriesFlags) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "series", "", "write queues and rates over time to this file: .csv")
 	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; 0s means the file's, or 1ms")
 	c.Flags().StringSliceVar(&f.ports, "series-port", nil, "port to sample, such as s1:3 or 'leaf*:*', in place of the file's; may be repeated. Default all ports of switches")
@@ -40,8 +40,8 @@ func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, TCP or NDP pattern, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all TCP flows")
 }
 
-// args returns the flags as command-line arguments for another process.
-func (f *seriesFlags) args() (args []string) {
+// toArguments returns the flags as command-line arguments for another process.
+func (f *seriesFlags) toArguments() (args []string) {
 	if f.file != "" {
 		args = append(args, "--series", f.file)
 	}
@@ -60,8 +60,8 @@ func (f *seriesFlags) args() (args []string) {
 	return args
 }
 
-// plan works out what to record in a run of the given length, 0 if it is not known.
-func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samples, err error) {
+// planSamples works out what to record in a run of the given length, 0 if it is not known.
+func (f *seriesFlags) planSamples(p *plan.Plan, length units.Time, wall bool) (all samples, err error) {
 	switch {
 	case f.file == "" && len(f.ports) > 0:
 		return all, badInput(errors.New("--series-port is for a series: add --series FILE.csv"))
@@ -116,8 +116,8 @@ func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bo
 	return s, nil
 }
 
-// remind warns if the series in the lab file is not recorded.
-func (f *seriesFlags) remind(p *plan.Plan) {
+// warnUnrecorded warns if the series in the lab file is not recorded.
+func (f *seriesFlags) warnUnrecorded(p *plan.Plan) {
 	if f.file == "" && p.Series != nil {
 		fmt.Fprintln(os.Stderr, "weft: the file's series is not recorded: add --series FILE.csv")
 	}
@@ -139,9 +139,9 @@ func openSeries(flag, name string) (file *os.File, discard func(), err error) {
 	}, nil
 }
 
-// open opens the files of the series of a lab. begin makes the lab write them, discard
+// openFiles opens the files of the series of a lab. begin makes the lab write them, discard
 // undoes open.
-func (f *seriesFlags) open(s samples) (begin func(*lab.Lab), discard func(), err error) {
+func (f *seriesFlags) openFiles(s samples) (begin func(*lab.Lab), discard func(), err error) {
 	begin, discard = func(*lab.Lab) {}, func() {}
 	if s.queues != nil {
 		file, undo, err := openSeries("--series", f.file)
@@ -163,8 +163,8 @@ func (f *seriesFlags) open(s samples) (begin func(*lab.Lab), discard func(), err
 	return begin, discard, nil
 }
 
-// events writes the events of a run to files beside its series.
-func (f *seriesFlags) events(r *report.Report) error {
+// writeEvents writes the events of a run to files beside its series.
+func (f *seriesFlags) writeEvents(r *report.Report) error {
 	for _, s := range []struct{ flag, file string }{{"--series", f.file}, {"--flow-series", f.flowFile}} {
 		if s.file == "" {
 			continue
@@ -176,8 +176,8 @@ func (f *seriesFlags) events(r *report.Report) error {
 	return nil
 }
 
-// record makes a run in virtual time write its series.
-func (f *seriesFlags) record(s samples, x *run.Run) error {
+// recordRun makes a run in virtual time write its series.
+func (f *seriesFlags) recordRun(s samples, x *run.Run) error {
 	create := func(flag, name string) (run.Output, error) {
 		file, err := os.Create(name)
 		if err != nil {

@@ -53,11 +53,11 @@ The port may also be written lab/port.`,
 		if err != nil {
 			return badInput(err)
 		}
-		direction, err := direction(out, in)
+		direction, err := directionOf(out, in)
 		if err != nil {
 			return err
 		}
-		client, err := connect(*name)
+		client, err := connectLab(*name)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func setQueue(ctx context.Context, name string, args []string, class string, asJ
 	if err != nil {
 		return badInput(err)
 	}
-	client, err := connect(name)
+	client, err := connectLab(name)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func setQueue(ctx context.Context, name string, args []string, class string, asJ
 	return t.Flush()
 }
 
-func direction(out, in bool) (string, error) {
+func directionOf(out, in bool) (string, error) {
 	switch {
 	case out && in:
 		return "", badInput(errors.New("--out and --in exclude each other; without them both directions change"))

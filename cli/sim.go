@@ -62,7 +62,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 			if f.length > 0 {
 				p.Duration = f.length
 			}
-			return sim(c.Context(), p, f)
+			return simulate(c.Context(), p, f)
 		},
 	}
 	spanFlag(c, &f.length, "for", "length of the run in emulated time; 0s means the file's duration")
@@ -70,8 +70,8 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	numberFlag(c, &f.workers, "workers", "", "maximum number of threads that run the lab; 0 means as many as suit the lab and the cores that weft may use; fewer run if these are busy; results do not depend on it")
 	goneFlag(c, "shards")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
-	f.records.add(c)
-	f.flows.add(c)
+	f.records.addFlags(c)
+	f.flows.addFlags(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
 	numberFlag(c, &f.snap, "snaplen", "s", "bytes to keep of each captured packet; 0 keeps all")
@@ -79,21 +79,21 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "explain after the run why this port of a switch did or did not pause its peer; may be repeated")
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
 	c.Flags().BoolVar(&f.edges, "edge", false, "show the flows of edge services after the run; with --json they are in the report")
-	f.series.add(c)
+	f.series.addFlags(c)
 	c.Flags().StringVar(&f.stops, "pause-records", "", "write a record of each pause (PFC, PAUSE) of each port to this file: .csv")
 	return c
 }
 
-// sim runs a plan in virtual time.
-func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
-	if err := f.check(p); err != nil {
+// simulate runs a plan in virtual time.
+func simulate(ctx context.Context, p *plan.Plan, f simFlags) error {
+	if err := f.checkPlan(p); err != nil {
 		return err
 	}
-	samples, err := f.series.plan(p, p.Duration, false)
+	samples, err := f.series.planSamples(p, p.Duration, false)
 	if err != nil {
 		return err
 	}
-	f.series.remind(p)
+	f.series.warnUnrecorded(p)
 	warnUnused(p)
 	// With a capture the fabric is Ordered, so that the packets of all ports are in the file in
 	// order of time.
@@ -108,7 +108,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	}
 	line := newProgressLine(run.Until(p))
 	if line != nil {
-		options.Progress = line.show
+		options.Progress = line.showProgress
 	}
 	x, err := run.New(p, options)
 	if err != nil {
@@ -117,16 +117,16 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if _, err := x.CheckPauses(f.pauses); err != nil {
 		return badInput(err) // fail before the run, not after it
 	}
-	flows, err := f.record(x, samples)
+	flows, err := f.recordRun(x, samples)
 	if err != nil {
 		return errors.Join(err, x.Close())
 	}
 	err = x.Do(ctx)
-	line.erase()
+	line.eraseLine()
 	if err != nil {
 		return err
 	}
-	r, err := f.report(x, flows)
+	r, err := f.reportOf(x, flows)
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	}
 	if f.write != "-" { // otherwise the capture uses standard output
 		runtime.GC() // the fabric is not needed any more, and encoding needs memory
-		if err := f.print(r); err != nil {
+		if err := f.printReport(r); err != nil {
 			return err
 		}
 	}
 	if interrupted != nil {
-		return interrupted.exit("%s: the report and the files cover the run so far", r.Partial.Place(r.Emulated))
+		return interrupted.exitError("%s: the report and the files cover the run so far", r.Partial.Place(r.Emulated))
 	}
 	return runVerdict(r)
 }
@@ -155,12 +155,12 @@ func warnUnused(p *plan.Plan) {
 	}
 }
 
-// record asks a run for what the flags ask for. flows is nil if the plan has no patterns.
-func (f *simFlags) record(x *run.Run, s samples) (flows *flowRecording, err error) {
-	if err := f.capture(x); err != nil {
+// recordRun asks a run for what the flags ask for. flows is nil if the plan has no patterns.
+func (f *simFlags) recordRun(x *run.Run, s samples) (flows *flowRecording, err error) {
+	if err := f.startCapture(x); err != nil {
 		return nil, err
 	}
-	if err := f.series.record(s, x); err != nil {
+	if err := f.series.recordRun(s, x); err != nil {
 		return nil, err
 	}
 	if f.stops != "" {
@@ -175,15 +175,15 @@ func (f *simFlags) record(x *run.Run, s samples) (flows *flowRecording, err erro
 			return nil, fmt.Errorf("--flow-records: %w", err)
 		}
 	}
-	if flows, err = f.flows.begin(x.Fabric.FlowNames(), file); err != nil {
+	if flows, err = f.flows.beginRecording(x.Fabric.FlowNames(), file); err != nil {
 		return nil, err
 	}
 	x.RecordPatterns(flows, file != nil)
 	return flows, nil
 }
 
-// report returns the report of a run, with what the flags ask for.
-func (f *simFlags) report(x *run.Run, flows *flowRecording) (*report.Report, error) {
+// reportOf returns the report of a run, with what the flags ask for.
+func (f *simFlags) reportOf(x *run.Run, flows *flowRecording) (*report.Report, error) {
 	r := x.Report()
 	if flows != nil {
 		r.Patterns = flows.tally.Patterns(f.flows.file, x.Fabric.TCP(), x.Fabric.NDP())
@@ -207,10 +207,10 @@ func (f *simFlags) report(x *run.Run, flows *flowRecording) (*report.Report, err
 
 // writeFiles writes the files that are written when a run is over.
 func (f *simFlags) writeFiles(x *run.Run, r *report.Report) error {
-	if err := f.series.events(r); err != nil {
+	if err := f.series.writeEvents(r); err != nil {
 		return err
 	}
-	if err := f.records.write(r); err != nil {
+	if err := f.records.writeRecords(r); err != nil {
 		return err
 	}
 	if f.stops == "" {
@@ -219,8 +219,8 @@ func (f *simFlags) writeFiles(x *run.Run, r *report.Report) error {
 	return writePauses(f.stops, x.Pauses())
 }
 
-// print prints the report and the further output that the flags ask for.
-func (f *simFlags) print(r *report.Report) error {
+// printReport prints the report and the further output that the flags ask for.
+func (f *simFlags) printReport(r *report.Report) error {
 	if f.json {
 		return r.WriteJSON(stdout)
 	}
@@ -240,8 +240,8 @@ func (f *simFlags) print(r *report.Report) error {
 	return nil
 }
 
-// check validates the flags for the run of a plan.
-func (f *simFlags) check(p *plan.Plan) error {
+// checkPlan validates the flags for the run of a plan.
+func (f *simFlags) checkPlan(p *plan.Plan) error {
 	if (f.write == "") != (len(f.ports) == 0) {
 		return badInput(errors.New("a capture needs both --write and --port"))
 	}
@@ -251,16 +251,16 @@ func (f *simFlags) check(p *plan.Plan) error {
 	if f.stops != "" && filepath.Ext(f.stops) != ".csv" {
 		return badInput(fmt.Errorf("--pause-records %s: end the name in .csv", f.stops))
 	}
-	if err := f.records.check(); err != nil {
+	if err := f.records.checkFiles(); err != nil {
 		return err
 	}
 	if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
 		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
 	}
-	if err := f.flows.check(p); err != nil {
+	if err := f.flows.checkPlan(p); err != nil {
 		return err
 	}
-	return f.records.find(p.File, len(p.Flows), len(p.Transfers))
+	return f.records.refuseMissing(p.File, len(p.Flows), len(p.Transfers))
 }
 
 // writePauses writes the pauses of a run.
@@ -272,8 +272,8 @@ func writePauses(name string, all []pauses.Record) error {
 	return renameio.WriteFile(name, b.Bytes(), 0o666)
 }
 
-// capture starts the capture that the flags ask for.
-func (f *simFlags) capture(x *run.Run) error {
+// startCapture starts the capture that the flags ask for.
+func (f *simFlags) startCapture(x *run.Run) error {
 	if f.write == "" {
 		return nil
 	}

@@ -37,9 +37,9 @@ func readStdin(ctx context.Context) (text []byte, err error) {
 	}
 }
 
-// parse reads a lab file or standard input. seed, if not nil, overrides the
+// parseFile reads a lab file or standard input. seed, if not nil, overrides the
 // file's seed.
-func parse(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
+func parseFile(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	name, read := path, func() ([]byte, error) { return os.ReadFile(path) }
 	if path == standardInput {
 		name, read = stdinName, func() ([]byte, error) { return readStdin(ctx) }
@@ -54,11 +54,11 @@ func parse(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	return resolve.Parse(name, src)
 }
 
-// load reads a lab file; every error in it is bad input.
-func load(ctx context.Context, path string) (*plan.Plan, error) { return loadSeed(ctx, path, nil) }
+// loadFile reads a lab file; every error in it is bad input.
+func loadFile(ctx context.Context, path string) (*plan.Plan, error) { return loadSeed(ctx, path, nil) }
 
 func loadSeed(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
-	p, err := parse(ctx, path, seed)
+	p, err := parseFile(ctx, path, seed)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -49,13 +49,13 @@ prints one table and exits.`,
 			}
 			*name = args[0]
 		}
-		client, err := connect(*name)
+		client, err := connectLab(*name)
 		if err != nil {
 			return err
 		}
 		every := interval.Duration()
 		if term := os.Getenv("TERM"); once || !isTerminal(os.Stdout) || term == "" || term == "dumb" {
-			return top.Once(c.Context(), client.Sample, every, stdout)
+			return top.PrintOnce(c.Context(), client.Sample, every, stdout)
 		}
 		return top.Run(c.Context(), client.Sample, every)
 	}

@@ -55,7 +55,7 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
 namespace; then use weft exec.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(c.Context(), args[0])
+			p, err := loadFile(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -82,24 +82,24 @@ namespace; then use weft exec.`,
 				}
 				p.Flows, p.Transfers, p.Traffic = nil, nil, nil
 			}
-			if err := f.flows.check(p); err != nil {
+			if err := f.flows.checkPlan(p); err != nil {
 				return err
 			}
 			if f.detach && f.json {
 				return badInput(errors.New("--json prints the final report: for a detached lab use weft down --json"))
 			}
-			samples, err := f.series.plan(p, f.length, true)
+			samples, err := f.series.planSamples(p, f.length, true)
 			if err != nil {
 				return err
 			}
-			if err := f.listen(); err != nil {
+			if err := f.listenForMetrics(); err != nil {
 				return err
 			}
 			if first {
-				f.series.remind(p)
+				f.series.warnUnrecorded(p)
 			}
 			if f.detach {
-				return detach(c.Context(), p, args[0], f)
+				return startDetached(c.Context(), p, args[0], f)
 			}
 			if f.rootless != "" {
 				if err := netnslab.EnterRootless(f.rootless); err != nil {
@@ -108,7 +108,7 @@ namespace; then use weft exec.`,
 			} else if netnslab.IsUnprivileged() {
 				return upRootless(c.Context(), p, args[0], f)
 			}
-			return up(c.Context(), p, f, samples)
+			return runLab(c.Context(), p, f, samples)
 		},
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
@@ -121,8 +121,8 @@ namespace; then use weft exec.`,
 	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
-	f.series.add(c)
-	f.flows.add(c)
+	f.series.addFlags(c)
+	f.flows.addFlags(c)
 	c.Flags().StringVar(&f.terminal, "terminal", "", "")
 	_ = c.Flags().MarkHidden("terminal")
 	_ = c.Flags().MarkHidden("ready-fd")
@@ -131,16 +131,16 @@ namespace; then use weft exec.`,
 	return c
 }
 
-// up runs a lab in this process.
-func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
+// runLab runs a lab in this process.
+func runLab(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	if f.ready >= 0 {
 		unix.CloseOnExec(f.ready) // the hosts' programs would keep it open
 	}
-	begin, discard, err := f.series.open(samples)
+	begin, discard, err := f.series.openFiles(samples)
 	if err != nil {
 		return err
 	}
-	records, discardRecords, err := f.flows.open(p)
+	records, discardRecords, err := f.flows.openFile(p)
 	if err != nil {
 		discard()
 		return err
@@ -151,14 +151,14 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 		discardRecords()
 		return err
 	}
-	if err := f.flows.record(l, p, records); err != nil {
+	if err := f.flows.recordLab(l, p, records); err != nil {
 		return err
 	}
 	if f.listener != nil {
 		l.ServeMetrics(f.listener)
 	}
 	begin(l)
-	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: hostCommand(p.Name)})
+	l.RunPrograms(lab.Programs{Output: f.programOutput(l), Enter: hostCommand(p.Name)})
 	limit := units.Never
 	if f.length > 0 {
 		limit = f.length
@@ -174,14 +174,14 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	}
 	status := func() {}
 	if f.ready < 0 {
-		printText(boots(p))
+		printText(bootingNote(p))
 	}
 	r, err := l.Run(ctx, limit, func() {
 		if f.ready >= 0 {
-			announce(f.ready, l.Dir())
+			announceUp(f.ready, l.Dir())
 			return
 		}
-		greet(p)
+		printGreeting(p)
 		printText(f.metricsAt())
 		status = watchStatus(l)
 	}, warn)
@@ -189,10 +189,10 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	if err != nil {
 		return err
 	}
-	if err := f.series.events(r); err != nil {
+	if err := f.series.writeEvents(r); err != nil {
 		warn(err)
 	}
-	return finish(r, f.json && f.ready < 0)
+	return finishReport(r, f.json && f.ready < 0)
 }
 
 // hostCommand returns a function that makes commands for programs inside hosts of a lab.
@@ -206,9 +206,9 @@ func hostCommand(lab string) func(host string, argv []string, dilated bool) *exe
 	}
 }
 
-// programs returns the function that writes the output of the hosts' programs: to the
+// programOutput returns the function that writes the output of the hosts' programs: to the
 // lab's log if it is detached, otherwise to standard error.
-func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
+func (f *upFlags) programOutput(l *lab.Lab) func(host, line string) {
 	to := os.Stderr
 	if f.ready >= 0 {
 		if log, err := openLog(l.Dir()); err == nil {
@@ -223,8 +223,8 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	}
 }
 
-// finish prints a final report and returns its verdict.
-func finish(r *report.Report, asJSON bool) error {
+// finishReport prints a final report and returns its verdict.
+func finishReport(r *report.Report, asJSON bool) error {
 	if asJSON {
 		if err := r.WriteJSON(stdout); err != nil {
 			return err
@@ -258,8 +258,8 @@ func printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// greet prints what is up and what to type next.
-func greet(p *plan.Plan) {
+// printGreeting prints what is up and what to type next.
+func printGreeting(p *plan.Plan) {
 	hosts, switches, first := 0, 0, ""
 	for i := range p.Nodes {
 		if p.Nodes[i].Kind == plan.Switch {
@@ -286,8 +286,8 @@ func slowMotion(p *plan.Plan) string {
 	return fmt.Sprintf("dilation %d: %ds of real time are 1s of the lab; programs see the lab's clock with weft exec --dilated\n", p.Dilation, p.Dilation)
 }
 
-// boots returns a note that a lab's virtual machines are booting, which takes seconds.
-func boots(p *plan.Plan) string {
+// bootingNote returns a note that a lab's virtual machines are booting, which takes seconds.
+func bootingNote(p *plan.Plan) string {
 	machines := 0
 	for i := range p.Nodes {
 		if p.Nodes[i].VM != nil {

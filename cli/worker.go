@@ -30,7 +30,7 @@ nats://server:4222, until Ctrl-C. weft experiment --on URL puts them there. The
 server needs JetStream. Both sides must be the same build of weft.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := cluster.Dial(c.Context(), access.access(args[0]))
+			client, err := cluster.Dial(c.Context(), access.accessTo(args[0]))
 			if err != nil {
 				return err
 			}
@@ -39,12 +39,12 @@ server needs JetStream. Both sides must be the same build of weft.`,
 			case list:
 				return listCluster(c.Context(), client)
 			case remove != "":
-				return client.Remove(c.Context(), remove)
+				return client.RemoveExperiment(c.Context(), remove)
 			case w.Slots < 1:
 				return badInput(fmt.Errorf("--jobs %d: must be at least 1", w.Slots))
 			}
 			w.Client = client
-			err = work(c.Context(), &w)
+			err = workUntil(c.Context(), &w)
 			if errors.Is(err, context.Canceled) {
 				return nil // Ctrl-C is the normal end
 			}
@@ -55,12 +55,12 @@ server needs JetStream. Both sides must be the same build of weft.`,
 	c.Flags().StringVar(&w.Name, "name", "", "name of this worker; default the machine's")
 	c.Flags().BoolVar(&list, "list", false, "list the workers and the experiments on the server, and run nothing")
 	c.Flags().StringVar(&remove, "remove", "", "remove an abandoned experiment from the server, by its id in --list")
-	access.add(c)
+	access.addFlags(c)
 	return c
 }
 
-// work takes jobs until ctx ends.
-func work(ctx context.Context, w *cluster.Worker) error {
+// workUntil takes jobs until ctx ends.
+func workUntil(ctx context.Context, w *cluster.Worker) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -73,11 +73,11 @@ func work(ctx context.Context, w *cluster.Worker) error {
 
 // listCluster prints what is on a server.
 func listCluster(ctx context.Context, client *cluster.Client) error {
-	workers, err := client.Workers(ctx)
+	workers, err := client.ListWorkers(ctx)
 	if err != nil {
 		return err
 	}
-	experiments, err := client.Experiments(ctx)
+	experiments, err := client.ListExperiments(ctx)
 	if err != nil {
 		return err
 	}

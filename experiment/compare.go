@@ -57,11 +57,11 @@ func Compare(a, b *Report) ([]Difference, error) {
 		s := &a.Summaries[i]
 		o := match(s, b)
 		common = common || o != nil
-		all = append(all, difference(s, o))
+		all = append(all, differenceOf(s, o))
 	}
 	for i := range b.Summaries {
 		if s := &b.Summaries[i]; match(s, a) == nil {
-			all = append(all, difference(nil, s))
+			all = append(all, differenceOf(nil, s))
 		}
 	}
 	if !common {
@@ -70,7 +70,7 @@ func Compare(a, b *Report) ([]Difference, error) {
 	return all, nil
 }
 
-func difference(a, b *Summary) Difference {
+func differenceOf(a, b *Summary) Difference {
 	unknown := table.Number(table.Unknown)
 	d := Difference{A: a, B: b, Change: unknown, CI: unknown}
 	s := a
@@ -83,7 +83,7 @@ func difference(a, b *Summary) Difference {
 		return d
 	}
 	d.Change = (b.Value - a.Value) / a.Value
-	half, ok := welch(a.Values, b.Values)
+	half, ok := welchInterval(a.Values, b.Values)
 	if !ok {
 		d.Beyond = !slices.Equal(a.Values, b.Values)
 		return d
@@ -96,9 +96,9 @@ func difference(a, b *Summary) Difference {
 	return d
 }
 
-// welch returns half the width of the 95% confidence interval of the difference of two means,
+// welchInterval returns half the width of the 95% confidence interval of the difference of two means,
 // whose variances may differ.
-func welch(a, b []float64) (half float64, ok bool) {
+func welchInterval(a, b []float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
 		return 0, false
 	}
@@ -138,7 +138,7 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 		if d.Beyond {
 			mark = "*"
 		}
-		unit := a.unit(d.Measure)
+		unit := a.unitOf(d.Measure)
 		side := func(s *Summary) string {
 			if s == nil {
 				return "missing"
@@ -146,10 +146,10 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 			return table.Format(unit, float64(s.Value), digits)
 		}
 		change, ci := "-", "-"
-		if d.Change.Known() {
+		if d.Change.IsKnown() {
 			change = fmt.Sprintf("%+.2f%%", 100*float64(d.Change))
 		}
-		if d.CI.Known() {
+		if d.CI.IsKnown() {
 			ci = "± " + table.Format(unit, float64(d.CI), 2)
 		}
 		line := append([]string{mark, d.Measure, d.Bin}, d.Levels...)
@@ -158,8 +158,8 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 	t.Flush()
 }
 
-// unit returns the unit of a measure, for table.Format.
-func (r *Report) unit(measure string) string {
+// unitOf returns the unit of a measure, for table.Format.
+func (r *Report) unitOf(measure string) string {
 	for i := range r.Measures {
 		if r.Measures[i].Name == measure {
 			return r.Measures[i].Unit

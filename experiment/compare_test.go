@@ -18,7 +18,7 @@ func TestCompare_FindsDifferencesBeyondTheInterval(t *testing.T) {
 			}
 			return x
 		})
-		return e.Report(e.Jobs("v"), outcomes, "v", "")
+		return e.Report(e.ListJobs("v"), outcomes, "v", "")
 	}
 	a, b := result(0), result(5)
 	b.Summaries = b.Summaries[:len(b.Summaries)-1]

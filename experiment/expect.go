@@ -48,34 +48,34 @@ type judge struct {
 	err       error
 }
 
-// environment returns the functions that an expression may use.
-func (j *judge) environment() map[string]any {
+// expressionFunctions returns the functions that an expression may use.
+func (j *judge) expressionFunctions() map[string]any {
 	env := map[string]any{
 		"abs": func(x float64) float64 { return max(x, -x) },
 		"paper": func(measure string, at ...map[string]any) float64 {
-			return j.value(measure, true, at)
+			return j.valueOf(measure, true, at)
 		},
 	}
 	for i := range j.e.Measures {
 		name := j.e.Measures[i].Name
-		env[name] = func(at ...map[string]any) float64 { return j.value(name, false, at) }
+		env[name] = func(at ...map[string]any) float64 { return j.valueOf(name, false, at) }
 	}
 	return env
 }
 
-// fail records the first error of an expression.
-func (j *judge) fail(format string, args ...any) float64 {
+// recordError records the first error of an expression.
+func (j *judge) recordError(format string, args ...any) float64 {
 	if j.err == nil {
 		j.err = fmt.Errorf(format, args...)
 	}
 	return table.Unknown
 }
 
-// value returns a measure, or the paper's value of it.
-func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
-	m := j.e.Measure(measure)
+// valueOf returns a measure, or the paper's value of it.
+func (j *judge) valueOf(measure string, paper bool, at []map[string]any) float64 {
+	m := j.e.FindMeasure(measure)
 	if m == nil {
-		return j.fail("paper(%q): there is no such measure", measure)
+		return j.recordError("paper(%q): there is no such measure", measure)
 	}
 	levels, bin := slices.Clone(j.levels), j.bin
 	for _, a := range at {
@@ -85,19 +85,19 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 				bin = text
 				continue
 			}
-			f := j.e.Factor(key)
+			f := j.e.FactorIndex(key)
 			if f < 0 {
-				return j.fail("%s: there is no factor %q", measure, key)
+				return j.recordError("%s: there is no factor %q", measure, key)
 			}
-			if levels[f] = j.e.Factors[f].Level(text); levels[f] < 0 {
-				return j.fail("%s: %s has no level %q: it has %s", measure, key, text, strings.Join(j.e.Factors[f].Levels, ", "))
+			if levels[f] = j.e.Factors[f].LevelIndex(text); levels[f] < 0 {
+				return j.recordError("%s: %s has no level %q: it has %s", measure, key, text, strings.Join(j.e.Factors[f].Levels, ", "))
 			}
 		}
 	}
-	if m.By == "" && (m.Expr == "" || j.single(measure)) {
+	if m.By == "" && (m.Expr == "" || j.hasNoBins(measure)) {
 		bin = ""
 	}
-	text := measure + "(" + strings.TrimSpace(Describe(j.e.Factors, levels)+" "+bin) + ")"
+	text := measure + "(" + strings.TrimSpace(DescribeLevels(j.e.Factors, levels)+" "+bin) + ")"
 	x := table.Unknown
 	if paper {
 		p := j.e.paperOf(measure, bin, levels)
@@ -105,9 +105,9 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 		case p == nil && j.ofOtherBins(measure, bin) && j.e.paperHasBins(measure):
 			p = &PaperValue{Value: table.Unknown}
 		case p == nil:
-			return j.fail("the file has no paper value of %s", text)
+			return j.recordError("the file has no paper value of %s", text)
 		case p.Origin == Remembered:
-			return j.fail("the paper's value of %s is remembered, so it cannot be used in an expectation", text)
+			return j.recordError("the paper's value of %s is remembered, so it cannot be used in an expectation", text)
 		}
 		text, x = "paper "+text, p.Value
 	} else {
@@ -126,9 +126,9 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 	return x
 }
 
-// single reports whether an expression turned out to have no bins. This is unknown before
+// hasNoBins reports whether an expression turned out to have no bins. This is unknown before
 // there is a result.
-func (j *judge) single(measure string) bool {
+func (j *judge) hasNoBins(measure string) bool {
 	known := false
 	for i := range j.summaries {
 		if s := &j.summaries[i]; s.Measure == measure {
@@ -149,18 +149,18 @@ func (j *judge) ofOtherBins(measure, bin string) bool {
 	return j.summaries != nil && !slices.ContainsFunc(j.summaries, func(s Summary) bool { return s.Measure == measure && s.Bin == bin })
 }
 
-// compile parses an expectation and evaluates it once, which reveals unknown names.
-func (x *Expectation) compile(e *Experiment) error {
+// compileExpression parses an expectation and evaluates it once, which reveals unknown names.
+func (x *Expectation) compileExpression(e *Experiment) error {
 	j := &judge{e: e, levels: make([]int, len(e.Factors))}
-	program, err := expr.Compile(x.Text, expr.Env(j.environment()), expr.AsBool())
+	program, err := expr.Compile(x.Text, expr.Env(j.expressionFunctions()), expr.AsBool())
 	if err != nil {
 		return err
 	}
 	x.program = program
 	if e.Zip && len(e.Factors) > 0 {
-		j.levels = Combinations(e.Factors, true)[0]
+		j.levels = CombineLevels(e.Factors, true)[0]
 	}
-	if _, err := expr.Run(program, j.environment()); err != nil {
+	if _, err := expr.Run(program, j.expressionFunctions()); err != nil {
 		return err
 	}
 	return j.err
@@ -170,12 +170,12 @@ func (x *Expectation) compile(e *Experiment) error {
 // values are known.
 func (e *Experiment) NewExpectation(text string) (Expectation, error) {
 	x := Expectation{Text: text}
-	err := x.compile(e)
+	err := x.compileExpression(e)
 	return x, err
 }
 
-// evaluate evaluates an expectation.
-func (x *Expectation) evaluate(e *Experiment, summaries []Summary) Verdict {
+// evaluateExpectation evaluates an expectation.
+func (x *Expectation) evaluateExpectation(e *Experiment, summaries []Summary) Verdict {
 	v := Verdict{Text: x.Text, Held: true}
 	seen := map[string]bool{}
 	bins := []string{""}
@@ -185,11 +185,11 @@ func (x *Expectation) evaluate(e *Experiment, summaries []Summary) Verdict {
 		}
 	}
 	answered := false
-	for _, levels := range Combinations(e.Factors, e.Zip) {
+	for _, levels := range CombineLevels(e.Factors, e.Zip) {
 		for _, bin := range bins {
 			j := &judge{e: e, summaries: summaries, levels: levels, bin: bin}
-			held, err := expr.Run(x.program, j.environment())
-			key, unknown := j.key()
+			held, err := expr.Run(x.program, j.expressionFunctions())
+			key, unknown := j.usedValues()
 			switch {
 			case seen[key]:
 				continue
@@ -199,7 +199,7 @@ func (x *Expectation) evaluate(e *Experiment, summaries []Summary) Verdict {
 			seen[key], answered = true, true
 			if err != nil || j.err != nil || unknown || held != true {
 				v.Held = false
-				v.Why = append(v.Why, j.why(err))
+				v.Why = append(v.Why, j.explainFailure(err))
 			}
 		}
 	}
@@ -209,9 +209,9 @@ func (x *Expectation) evaluate(e *Experiment, summaries []Summary) Verdict {
 	return v
 }
 
-// key identifies the values that were used; unknown reports whether some of them are
+// usedValues identifies the values that were used; unknown reports whether some of them are
 // unknown.
-func (j *judge) key() (key string, unknown bool) {
+func (j *judge) usedValues() (key string, unknown bool) {
 	for _, a := range j.used {
 		key += a.text + "\n"
 		unknown = unknown || math.IsNaN(a.value)
@@ -240,8 +240,8 @@ func (j *judge) ofNoBin() bool {
 	return false
 }
 
-// why returns the values with which an expectation did not hold.
-func (j *judge) why(err error) string {
+// explainFailure returns the values with which an expectation did not hold.
+func (j *judge) explainFailure(err error) string {
 	if err == nil {
 		err = j.err
 	}
@@ -252,7 +252,7 @@ func (j *judge) why(err error) string {
 	for _, a := range j.used {
 		unit := ""
 		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
-		if m := j.e.Measure(name); m != nil {
+		if m := j.e.FindMeasure(name); m != nil {
 			unit = m.Unit()
 		}
 		words = append(words, a.text+" is "+table.Format(unit, a.value, 4))
@@ -264,7 +264,7 @@ func (j *judge) why(err error) string {
 func (e *Experiment) EvaluateExpectations(summaries []Summary) []Verdict {
 	verdicts := make([]Verdict, len(e.Expect))
 	for i := range e.Expect {
-		verdicts[i] = e.Expect[i].evaluate(e, summaries)
+		verdicts[i] = e.Expect[i].evaluateExpectation(e, summaries)
 	}
 	return verdicts
 }

@@ -55,8 +55,8 @@ type Factor struct {
 	Levels []string `json:"levels"`
 }
 
-// Level returns the index of a level; -1 if there is none.
-func (f *Factor) Level(name string) int {
+// LevelIndex returns the index of a level; -1 if there is none.
+func (f *Factor) LevelIndex(name string) int {
 	for i, l := range f.Levels {
 		if l == name {
 			return i
@@ -65,8 +65,8 @@ func (f *Factor) Level(name string) int {
 	return -1
 }
 
-// Factor returns the index of a factor; -1 if there is none.
-func (e *Experiment) Factor(name string) int {
+// FactorIndex returns the index of a factor; -1 if there is none.
+func (e *Experiment) FactorIndex(name string) int {
 	for i := range e.Factors {
 		if e.Factors[i].Name == name {
 			return i
@@ -75,8 +75,8 @@ func (e *Experiment) Factor(name string) int {
 	return -1
 }
 
-// Measure returns a measure by its name; nil if there is none.
-func (e *Experiment) Measure(name string) *Measure {
+// FindMeasure returns a measure by its name; nil if there is none.
+func (e *Experiment) FindMeasure(name string) *Measure {
 	for i := range e.Measures {
 		if e.Measures[i].Name == name {
 			return &e.Measures[i]
@@ -100,10 +100,10 @@ type Recording struct {
 	Flows  []string   `json:"flows,omitempty"`  // queue pairs that are sampled, as patterns
 }
 
-// Combinations returns the combinations of levels to run, in the order of the file:
+// CombineLevels returns the combinations of levels to run, in the order of the file:
 // all combinations or, with zip, the first level of each factor, then the second of
 // each, and so on.
-func Combinations(factors []Factor, zip bool) (all [][]int) {
+func CombineLevels(factors []Factor, zip bool) (all [][]int) {
 	if zip && len(factors) > 0 {
 		for i := range factors[0].Levels {
 			levels := make([]int, len(factors))
@@ -127,8 +127,8 @@ func Combinations(factors []Factor, zip bool) (all [][]int) {
 	return all
 }
 
-// Describe formats levels of factors: "system=hpcc load=50%".
-func Describe(factors []Factor, levels []int) string {
+// DescribeLevels formats levels of factors: "system=hpcc load=50%".
+func DescribeLevels(factors []Factor, levels []int) string {
 	var words []string
 	for i, l := range levels {
 		words = append(words, factors[i].Name+"="+factors[i].Levels[l])
@@ -136,7 +136,7 @@ func Describe(factors []Factor, levels []int) string {
 	return strings.Join(words, " ")
 }
 
-// Describe returns the name of a cell.
-func (e *Experiment) Describe(c *Cell) string {
-	return strings.TrimSpace(fmt.Sprintf("%s seed=%d", Describe(e.Factors, c.Levels), c.Seed))
+// DescribeCell returns the name of a cell.
+func (e *Experiment) DescribeCell(c *Cell) string {
+	return strings.TrimSpace(fmt.Sprintf("%s seed=%d", DescribeLevels(e.Factors, c.Levels), c.Seed))
 }

@@ -22,7 +22,7 @@ func statistic(t *testing.T, name string) table.Statistic {
 
 // near compares numbers, which may be unknown.
 var near = cmp.Comparer(func(a, b table.Number) bool {
-	return !a.Known() && !b.Known() || math.Abs(float64(a-b)) <= 1e-5*math.Abs(float64(a))
+	return !a.IsKnown() && !b.IsKnown() || math.Abs(float64(a-b)) <= 1e-5*math.Abs(float64(a))
 })
 
 var tables = table.Bundle{{Name: "flows", Columns: []table.Column{
@@ -53,7 +53,7 @@ func TestMeasures_EachWayOfMeasuring(t *testing.T) {
 	names := []string{}
 	for i := range all {
 		if all[i].Expr != "" {
-			if err := all[i].Compile(names); err != nil {
+			if err := all[i].CompileExpression(names); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -106,7 +106,7 @@ func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Exp
 		},
 	}
 	var outcomes []Outcome
-	for _, levels := range Combinations(e.Factors, false) {
+	for _, levels := range CombineLevels(e.Factors, false) {
 		for _, seed := range e.Seeds {
 			e.Cells = append(e.Cells, Cell{Levels: levels, Seed: seed})
 			x := table.Number(of(levels[0], levels[1], seed))
@@ -128,7 +128,7 @@ func TestSummaries_HaveMeansAndIntervals(t *testing.T) {
 	}
 	outcomes[0].State = Failed
 	outcomes[3].State, outcomes[4].State = Missing, Missing
-	got := e.Summarize(outcomes)
+	got := e.SummarizeOutcomes(outcomes)
 	if len(got) != 4+8 {
 		t.Fatalf("%d summaries: %+v", len(got), got)
 	}
@@ -158,10 +158,10 @@ func TestCenters_MedianHasItsInterval(t *testing.T) {
 		}
 	}
 	values := []float64{9, 1, 8, 2, 7, 3, 6, 4, 5, 100}
-	if v, low, high := Median.of(values); v != 5.5 || low != 2 || high != 9 {
+	if v, low, high := Median.centerOf(values); v != 5.5 || low != 2 || high != 9 {
 		t.Errorf("median %v, %v to %v", v, low, high)
 	}
-	if v, low, _ := Mean.of([]float64{3}); v != 3 || low.Known() {
+	if v, low, _ := Mean.centerOf([]float64{3}); v != 3 || low.IsKnown() {
 		t.Errorf("mean of one: %v from %v", v, low)
 	}
 }
@@ -184,7 +184,7 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 			v["twice"], v["hosts"] = []Value{{"", 2 * v["fct"][0].Value}}, []Value{{"h1", 8}}
 		}
 	}
-	summaries := e.Summarize(outcomes)
+	summaries := e.SummarizeOutcomes(outcomes)
 	for _, c := range []struct {
 		text string
 		held bool
@@ -204,11 +204,11 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 		{`fct({system: "a", load: "50%"}) > 0 and true`, true, ""},
 	} {
 		x := Expectation{Text: c.text}
-		if err := x.compile(e); err != nil {
+		if err := x.compileExpression(e); err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		v := x.evaluate(e, summaries)
+		v := x.evaluateExpectation(e, summaries)
 		if v.Held != c.held || !strings.Contains(strings.Join(v.Why, "\n"), c.why) || c.held && v.Why != nil {
 			t.Errorf("%s: %+v, want %v with %q", c.text, v, c.held, c.why)
 		}
@@ -224,7 +224,7 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 		`fct() > paper("x")`: "no such measure",
 	} {
 		x := Expectation{Text: text}
-		if err := x.compile(e); err == nil || !strings.Contains(err.Error(), want) {
+		if err := x.compileExpression(e); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -233,10 +233,10 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 		outcomes[i].State = Missing
 	}
 	x := Expectation{Text: `fct({system: "a"}) < fct({system: "b"})`}
-	if err := x.compile(e); err != nil {
+	if err := x.compileExpression(e); err != nil {
 		t.Fatal(err)
 	}
-	if v := x.evaluate(e, e.Summarize(outcomes)); v.Held {
+	if v := x.evaluateExpectation(e, e.SummarizeOutcomes(outcomes)); v.Held {
 		t.Errorf("nothing has run: %+v", v)
 	}
 }
@@ -244,13 +244,13 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 // TestCombinations_AllOrTogether checks all combinations, and zip.
 func TestCombinations_AllOrTogether(t *testing.T) {
 	f := []Factor{{"x", []string{"1", "2"}}, {"y", []string{"a", "b"}}}
-	if got := Combinations(f, false); !cmp.Equal(got, [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
+	if got := CombineLevels(f, false); !cmp.Equal(got, [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
 		t.Error("each with each:", got)
 	}
-	if got := Combinations(f, true); !cmp.Equal(got, [][]int{{0, 0}, {1, 1}}) {
+	if got := CombineLevels(f, true); !cmp.Equal(got, [][]int{{0, 0}, {1, 1}}) {
 		t.Error("together:", got)
 	}
-	if got := Combinations(nil, false); !cmp.Equal(got, [][]int{{}}) {
+	if got := CombineLevels(nil, false); !cmp.Equal(got, [][]int{{}}) {
 		t.Error("nothing varies:", got)
 	}
 }
@@ -261,12 +261,12 @@ func TestReport_HasFailures(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1)+load) + float64(seed)/10 })
 	e.Paper = []PaperValue{{Measure: "fct", At: map[string]string{"system": "a"}, Value: 10, Source: "Fig. 3", Origin: ReadOff}}
 	x := Expectation{Text: `fct({system: "a"}) > fct({system: "b"})`}
-	if err := x.compile(e); err != nil {
+	if err := x.compileExpression(e); err != nil {
 		t.Fatal(err)
 	}
 	e.Expect = []Expectation{x}
 	outcomes[11] = Outcome{State: Failed, Error: "it took longer than 1s"}
-	r := e.Report(e.Jobs("v1"), outcomes, "weft v1", "weft experiment x.yaml")
+	r := e.Report(e.ListJobs("v1"), outcomes, "weft v1", "weft experiment x.yaml")
 	var text, first bytes.Buffer
 	r.WriteText(&text)
 	for _, want := range []string{
@@ -281,14 +281,14 @@ func TestReport_HasFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := ReadReport(first.Bytes())
-	if err != nil || !back.Failed() {
-		t.Fatal(err, back.Failed())
+	if err != nil || !back.HasFailed() {
+		t.Fatal(err, back.HasFailed())
 	}
 	var second bytes.Buffer
 	if err := back.WriteJSON(&second); err != nil || second.String() != first.String() {
 		t.Errorf("read and written again it is another: %v\n%s", err, cmp.Diff(first.String(), second.String()))
 	}
-	if a, b := e.Jobs("v1"), e.Jobs("v2"); a[0].Key == b[0].Key || a[0].Key == a[1].Key || a[0].Key != e.Jobs("v1")[0].Key {
+	if a, b := e.ListJobs("v1"), e.ListJobs("v2"); a[0].Key == b[0].Key || a[0].Key == a[1].Key || a[0].Key != e.ListJobs("v1")[0].Key {
 		t.Error("keys do not tell jobs and versions apart")
 	}
 }

@@ -30,8 +30,8 @@ type Work struct {
 	Real    *Real     `json:"real,omitempty"` // virtual: only the names and tables of its programs
 }
 
-// key identifies work done by a version of weft.
-func (w *Work) key(version string) string {
+// storeKey identifies work done by a version of weft.
+func (w *Work) storeKey(version string) string {
 	text, err := json.Marshal(w)
 	if err != nil {
 		panic(err) // it is plain data
@@ -40,16 +40,16 @@ func (w *Work) key(version string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Jobs returns the job of each cell, for a version of weft.
-func (e *Experiment) Jobs(version string) []Job {
+// ListJobs returns the job of each cell, for a version of weft.
+func (e *Experiment) ListJobs(version string) []Job {
 	jobs := make([]Job, len(e.Cells))
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: c.Clock, Record: e.Record, Real: e.Real.modelled()}
+		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: c.Clock, Record: e.Record, Real: e.Real.emptyPrograms()}
 		if c.Clock == Wall {
-			w.Real = e.Real.of(e, c)
+			w.Real = e.Real.programsOf(e, c)
 		}
-		jobs[i] = Job{Work: w, Key: w.key(version), Name: e.Describe(c), Timeout: e.Timeout, Memory: e.Memory}
+		jobs[i] = Job{Work: w, Key: w.storeKey(version), Name: e.DescribeCell(c), Timeout: e.Timeout, Memory: e.Memory}
 	}
 	return jobs
 }

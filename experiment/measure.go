@@ -63,18 +63,18 @@ type Value struct {
 	Value table.Number `json:"value"`
 }
 
-// of takes the measure from the tables of a cell. The error says what does not fit
+// measureTables takes the measure from the tables of a cell. The error says what does not fit
 // together.
-func (m *Measure) of(b table.Bundle) ([]Value, error) {
+func (m *Measure) measureTables(b table.Bundle) ([]Value, error) {
 	t := b.Table(m.Of)
 	if t == nil {
 		return nil, fmt.Errorf("the run left no table %q: it has %v", m.Of, b.Names())
 	}
-	rows, err := m.Where.Rows(t)
+	rows, err := m.Where.FilterRows(t)
 	if err != nil {
 		return nil, err
 	}
-	c := t.Column(m.Column)
+	c := t.FindColumn(m.Column)
 	switch {
 	case c == nil:
 		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.Column, Has: t.Names()}
@@ -82,18 +82,18 @@ func (m *Measure) of(b table.Bundle) ([]Value, error) {
 		return nil, fmt.Errorf("%s of table %s is text: only count applies to it", m.Column, t.Name)
 	}
 	if m.Average > 0 {
-		if t, rows, err = m.averaged(t, rows); err != nil {
+		if t, rows, err = m.averageIntervals(t, rows); err != nil {
 			return nil, err
 		}
-		c = t.Column(m.Column)
+		c = t.FindColumn(m.Column)
 	}
-	bins, err := m.bins(t, rows)
+	bins, err := m.distributeRows(t, rows)
 	if err != nil {
 		return nil, err
 	}
 	values := make([]Value, len(bins))
 	for i, bin := range bins {
-		x, err := m.sum(t, c, bin.rows)
+		x, err := m.computeStatistic(t, c, bin.rows)
 		if err != nil {
 			return nil, err
 		}
@@ -108,12 +108,12 @@ type bin struct {
 	rows []int
 }
 
-// bins distributes rows to bins; there is only one if the measure has no bins.
-func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
+// distributeRows distributes rows to bins; there is only one if the measure has no bins.
+func (m *Measure) distributeRows(t *table.Table, rows []int) ([]bin, error) {
 	if m.By == "" {
 		return []bin{{rows: rows}}, nil
 	}
-	c := t.Column(m.By)
+	c := t.FindColumn(m.By)
 	switch {
 	case c == nil:
 		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.By, Has: t.Names()}
@@ -122,7 +122,7 @@ func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
 	case !c.IsText() && m.Edges == nil:
 		return nil, fmt.Errorf("%s of table %s is numbers: give the edges of the bins, such as {%s: [0, 10, 100]}", m.By, t.Name, m.By)
 	case c.IsText():
-		return groups(c, rows), nil
+		return groupRows(c, rows), nil
 	}
 	bins := make([]bin, len(m.Edges)-1)
 	for i := range bins {
@@ -146,8 +146,8 @@ func BinName(column string, edges []float64, i int) string {
 	return low + ".." + high
 }
 
-// groups groups rows by their text, sorted by text in natural order, or by their number.
-func groups(c *table.Column, rows []int) []bin {
+// groupRows groups rows by their text, sorted by text in natural order, or by their number.
+func groupRows(c *table.Column, rows []int) []bin {
 	at := map[string]int{}
 	var all []bin
 	for _, row := range rows {
@@ -174,10 +174,10 @@ func groups(c *table.Column, rows []int) []bin {
 	return all
 }
 
-// averaged returns a table with the measure's column averaged over intervals, for each
+// averageIntervals returns a table with the measure's column averaged over intervals, for each
 // combination of texts, and all of its rows. An interval ends at a multiple of its length.
-func (m *Measure) averaged(t *table.Table, rows []int) (*table.Table, []int, error) {
-	at, from := t.Column(table.TimeColumn), t.Column(m.Column)
+func (m *Measure) averageIntervals(t *table.Table, rows []int) (*table.Table, []int, error) {
+	at, from := t.FindColumn(table.TimeColumn), t.FindColumn(m.Column)
 	switch {
 	case at == nil:
 		return nil, nil, fmt.Errorf("the table %s is not over time: average needs one with a column %s, such as queue-series", t.Name, table.TimeColumn)
@@ -241,9 +241,9 @@ func (m *Measure) averaged(t *table.Table, rows []int) (*table.Table, []int, err
 	return out, every, nil
 }
 
-// sum computes the statistic of some rows.
-func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
-	at, intervals := t.Column(table.TimeColumn), t.Column(table.IntervalColumn)
+// computeStatistic computes the statistic of some rows.
+func (m *Measure) computeStatistic(t *table.Table, c *table.Column, rows []int) (float64, error) {
+	at, intervals := t.FindColumn(table.TimeColumn), t.FindColumn(table.IntervalColumn)
 	if m.Timed != nil && at == nil {
 		return 0, fmt.Errorf("the table %s is not over time: %s needs one with a column %s, such as queue-series", t.Name, m.Timed, table.TimeColumn)
 	}
@@ -251,22 +251,22 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 		if intervals == nil {
 			return nil
 		}
-		return pick(intervals, rows)
+		return numbersAt(intervals, rows)
 	}
 	of := func(rows []int) float64 {
 		if c.IsText() {
 			return float64(len(rows))
 		}
-		numbers := pick(c, rows)
+		numbers := numbersAt(c, rows)
 		if m.Timed != nil {
-			return m.Timed.Of(pick(at, rows), lengths(rows), numbers)
+			return m.Timed.Of(numbersAt(at, rows), lengths(rows), numbers)
 		}
 		return m.Stat.Of(numbers)
 	}
 	if m.Per == "" {
 		return of(rows), nil
 	}
-	per := t.Column(m.Per)
+	per := t.FindColumn(m.Per)
 	switch {
 	case per == nil:
 		return 0, &table.UnknownColumnError{Table: t.Name, Column: m.Per, Has: t.Names()}
@@ -277,17 +277,17 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 	}
 	var each []float64
 	var firsts []int // a row of each
-	for _, g := range groups(per, rows) {
+	for _, g := range groupRows(per, rows) {
 		each, firsts = append(each, of(g.rows)), append(firsts, g.rows[0])
 	}
 	if m.OverTimed != nil {
-		return m.OverTimed.Of(pick(at, firsts), lengths(firsts), each), nil
+		return m.OverTimed.Of(numbersAt(at, firsts), lengths(firsts), each), nil
 	}
 	return m.Over.Of(each), nil
 }
 
-// pick returns the numbers of some rows.
-func pick(c *table.Column, rows []int) []float64 {
+// numbersAt returns the numbers of some rows.
+func numbersAt(c *table.Column, rows []int) []float64 {
 	numbers := make([]float64, len(rows))
 	for i, row := range rows {
 		numbers[i] = c.Numbers[row]
@@ -295,9 +295,9 @@ func pick(c *table.Column, rows []int) []float64 {
 	return numbers
 }
 
-// Compile compiles the expression of a measure, Expr, which may use the measures in
+// CompileExpression compiles the expression of a measure, Expr, which may use the measures in
 // others. bins("NAME") is a list of the values in the bins of one of them.
-func (m *Measure) Compile(others []string) (err error) {
+func (m *Measure) CompileExpression(others []string) (err error) {
 	env := map[string]any{"bins": func(string) []float64 { return nil }}
 	for _, name := range others {
 		env[name] = 0.0
@@ -309,9 +309,9 @@ func (m *Measure) Compile(others []string) (err error) {
 	return checkLists(m.program, others)
 }
 
-// evaluate evaluates an expression for a cell, bin by bin: measures without bins have the
+// evaluateBins evaluates an expression for a cell, bin by bin: measures without bins have the
 // same value in all of them.
-func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
+func (m *Measure) evaluateBins(known map[string][]Value) ([]Value, error) {
 	bins := []string{""}
 	for _, name := range m.uses {
 		if v := known[name]; len(v) > 1 || len(v) == 1 && v[0].Bin != "" {
@@ -326,7 +326,7 @@ func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
 	for i, bin := range bins {
 		env := map[string]any{"bins": func(name string) []float64 { return numbersOf(known[name]) }}
 		for _, name := range m.uses {
-			x, ok := find(known[name], bin)
+			x, ok := valueOfBin(known[name], bin)
 			if !ok {
 				return nil, fmt.Errorf("%s has no bin %q", name, bin)
 			}
@@ -350,8 +350,8 @@ func numbersOf(values []Value) []float64 {
 	return numbers
 }
 
-// find returns the value of a bin; a measure without bins has the same value in all.
-func find(values []Value, bin string) (float64, bool) {
+// valueOfBin returns the value of a bin; a measure without bins has the same value in all.
+func valueOfBin(values []Value, bin string) (float64, bool) {
 	for _, v := range values {
 		if v.Bin == bin || v.Bin == "" && len(values) == 1 {
 			return float64(v.Value), true
@@ -367,9 +367,9 @@ func MeasureAll(measures []Measure, b table.Bundle) (map[string][]Value, error) 
 		m := &measures[i]
 		var err error
 		if m.Expr != "" {
-			known[m.Name], err = m.evaluate(known)
+			known[m.Name], err = m.evaluateBins(known)
 		} else {
-			known[m.Name], err = m.of(b)
+			known[m.Name], err = m.measureTables(b)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("measure %s: %w", m.Name, err)

@@ -31,7 +31,7 @@ var Origins = []Origin{Printed, ReadOff, Computed, Remembered}
 func (e *Experiment) paperOf(measure, bin string, levels []int) (best *PaperValue) {
 	for i := range e.Paper {
 		p := &e.Paper[i]
-		if p.Measure != measure || p.Bin != bin || !e.covers(p.At, levels) {
+		if p.Measure != measure || p.Bin != bin || !e.coversLevels(p.At, levels) {
 			continue
 		}
 		if best == nil || len(p.At) > len(best.At) {
@@ -46,8 +46,8 @@ func (e *Experiment) paperHasBins(measure string) bool {
 	return slices.ContainsFunc(e.Paper, func(p PaperValue) bool { return p.Measure == measure && p.Bin != "" })
 }
 
-// covers reports whether levels include all those that at names.
-func (e *Experiment) covers(at map[string]string, levels []int) bool {
+// coversLevels reports whether levels include all those that at names.
+func (e *Experiment) coversLevels(at map[string]string, levels []int) bool {
 	for f, l := range levels {
 		if want, ok := at[e.Factors[f].Name]; ok && want != e.Factors[f].Levels[l] {
 			return false

@@ -35,9 +35,9 @@ const (
 // PlotKinds lists all kinds.
 var PlotKinds = []PlotKind{CDF, Bins, Line, Bars, Heat, Time}
 
-// Lines returns the factors whose combinations have a line each: those that are
+// LineFactors returns the factors whose combinations have a line each: those that are
 // neither on an axis nor used for panels.
-func (e *Experiment) Lines(p *Plot) (factors []int) {
+func (e *Experiment) LineFactors(p *Plot) (factors []int) {
 	for f := range e.Factors {
 		if name := e.Factors[f].Name; name != p.X && name != p.Y && name != p.Panels && len(e.Factors[f].Levels) > 1 {
 			factors = append(factors, f)

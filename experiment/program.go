@@ -68,8 +68,8 @@ const (
 	SeedEnv  = "WEFT_SEED"
 )
 
-// of returns what a cell does.
-func (r *Real) of(e *Experiment, c *Cell) *Real {
+// programsOf returns what a cell does.
+func (r *Real) programsOf(e *Experiment, c *Cell) *Real {
 	mine := *r
 	for f, l := range c.Levels {
 		mine.Env = append(mine.Env, LevelEnv+e.Factors[f].Name+"="+e.Factors[f].Levels[l])
@@ -78,9 +78,9 @@ func (r *Real) of(e *Experiment, c *Cell) *Real {
 	return &mine
 }
 
-// modelled returns what a cell in virtual time keeps of real programs: their names and
+// emptyPrograms returns what a cell in virtual time keeps of real programs: their names and
 // tables, which stay empty. Its results thus do not depend on command lines.
-func (r *Real) modelled() *Real {
+func (r *Real) emptyPrograms() *Real {
 	if r == nil {
 		return nil
 	}

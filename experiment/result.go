@@ -47,8 +47,8 @@ type CellReport struct {
 	Outcome
 }
 
-// Failed reports whether a cell failed or an expectation did not hold.
-func (r *Report) Failed() bool {
+// HasFailed reports whether a cell failed or an expectation did not hold.
+func (r *Report) HasFailed() bool {
 	for i := range r.Cells {
 		if r.Cells[i].State == Failed {
 			return true
@@ -62,8 +62,8 @@ func (r *Report) Failed() bool {
 	return false
 }
 
-// Count counts the cells in a state.
-func (r *Report) Count(s State) (n int) {
+// CountCells counts the cells in a state.
+func (r *Report) CountCells(s State) (n int) {
 	for i := range r.Cells {
 		if r.Cells[i].State == s {
 			n++
@@ -96,11 +96,11 @@ func (r *Report) CountTraffic() (n int) {
 func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command string) *Report {
 	r := &Report{
 		Name: e.Name, Title: e.Title, File: e.File, Quick: e.Quick, Version: version, Command: command, Clocks: e.Clocks, Seeds: e.Seeds,
-		Factors: e.Factors, Text: string(e.Text), LabName: e.Lab, LabText: string(e.LabText), Summaries: e.Summarize(outcomes),
+		Factors: e.Factors, Text: string(e.Text), LabName: e.Lab, LabText: string(e.LabText), Summaries: e.SummarizeOutcomes(outcomes),
 	}
 	for i := range e.Measures {
 		m := &e.Measures[i]
-		r.Measures = append(r.Measures, Header{m.Name, m.Title, m.Unit(), m.Describe(), m.Center})
+		r.Measures = append(r.Measures, Header{m.Name, m.Title, m.Unit(), m.DescribeMeasure(), m.Center})
 	}
 	for i := range e.Cells {
 		c := CellReport{Seed: e.Cells[i].Seed, Key: jobs[i].Key, Outcome: outcomes[i], Levels: []string{}}
@@ -109,7 +109,7 @@ func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command str
 		}
 		r.Cells = append(r.Cells, c)
 	}
-	if missing := r.Count(Missing); missing > 0 {
+	if missing := r.CountCells(Missing); missing > 0 {
 		r.Partial = fmt.Sprintf("%d of %d cells were not run", missing, len(r.Cells))
 	}
 	r.Verdicts = e.EvaluateExpectations(r.Summaries)

@@ -22,7 +22,7 @@ func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner R
 		case err != nil:
 			return nil, err
 		case ok:
-			outcomes[i] = e.outcome(b)
+			outcomes[i] = e.measureOutcome(b)
 		default:
 			outcomes[i].State = Missing
 			left, index = append(left, jobs[i]), append(index, i)
@@ -39,13 +39,13 @@ func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner R
 	return outcomes, err
 }
 
-// outcome measures the tables of a cell.
-func (e *Experiment) outcome(b table.Bundle) Outcome {
+// measureOutcome measures the tables of a cell.
+func (e *Experiment) measureOutcome(b table.Bundle) Outcome {
 	values, err := MeasureAll(e.Measures, b)
 	if err != nil {
 		return Outcome{State: Failed, Error: err.Error()}
 	}
-	return Outcome{State: Done, Values: values, Late: late(b), Traffic: trafficFailures(b)}
+	return Outcome{State: Done, Values: values, Late: explainLateness(b), Traffic: trafficFailures(b)}
 }
 
 // The tables and columns in which a cell says what became of its flows and transfers.
@@ -60,23 +60,23 @@ const (
 // trafficFailures says which of the modelled traffic of a cell failed; "" if nothing failed.
 func trafficFailures(b table.Bundle) string {
 	var all []string
-	if t := b.Table(FlowsTable); t != nil && t.Column(FlowState) != nil && t.Column(FlowFailure) != nil {
+	if t := b.Table(FlowsTable); t != nil && t.FindColumn(FlowState) != nil && t.FindColumn(FlowFailure) != nil {
 		n, first := 0, ""
-		for i, s := range t.Column(FlowState).Texts {
+		for i, s := range t.FindColumn(FlowState).Texts {
 			if s != records.Failed.String() {
 				continue
 			}
 			if n++; first == "" {
-				first = t.Column(FlowFailure).Texts[i]
+				first = t.FindColumn(FlowFailure).Texts[i]
 			}
 		}
 		if n > 0 {
 			all = append(all, fmt.Sprintf("%d of %d flows (%s)", n, t.Len(), first))
 		}
 	}
-	if t := b.Table(TransfersTable); t != nil && t.Column(TransferFailed) != nil {
+	if t := b.Table(TransfersTable); t != nil && t.FindColumn(TransferFailed) != nil {
 		n := 0
-		for _, x := range t.Column(TransferFailed).Numbers {
+		for _, x := range t.FindColumn(TransferFailed).Numbers {
 			if x > 0 {
 				n++
 			}
@@ -88,13 +88,13 @@ func trafficFailures(b table.Bundle) string {
 	return strings.Join(all, ", ")
 }
 
-// late returns why the machine did not keep up with a run; "" if it did.
-func late(b table.Bundle) string {
+// explainLateness returns why the machine did not keep up with a run; "" if it did.
+func explainLateness(b table.Bundle) string {
 	t := b.Table(LatenessTable)
 	if t == nil || t.Len() == 0 {
 		return ""
 	}
-	kept, verdict := t.Column(LatenessKept), t.Column(LatenessVerdict)
+	kept, verdict := t.FindColumn(LatenessKept), t.FindColumn(LatenessVerdict)
 	if kept == nil || verdict == nil || kept.Numbers[0] != 0 {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (k *keeper) Ended(job int, r Result) {
 			if err := k.store.Put(k.jobs[i].Key, r.Tables); err != nil && k.err == nil {
 				k.err = err
 			}
-			k.outcomes[i] = k.e.outcome(b)
+			k.outcomes[i] = k.e.measureOutcome(b)
 		}
 	}
 	if r.Err != nil {

@@ -18,12 +18,12 @@ type Store struct{ dir string }
 // NewStore returns a store in a directory, which is created when something is stored.
 func NewStore(dir string) *Store { return &Store{dir} }
 
-func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".zip") }
+func (s *Store) cellFile(key string) string { return filepath.Join(s.dir, key+".zip") }
 
 // Get returns the tables of a job; ok is false if the store has none. Tables that cannot
 // be read count as missing.
 func (s *Store) Get(key string) (b table.Bundle, ok bool, err error) {
-	data, err := os.ReadFile(s.file(key))
+	data, err := os.ReadFile(s.cellFile(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -38,20 +38,20 @@ func (s *Store) Get(key string) (b table.Bundle, ok bool, err error) {
 
 // Has reports whether the store has the tables of a job.
 func (s *Store) Has(key string) bool {
-	_, err := os.Stat(s.file(key))
+	_, err := os.Stat(s.cellFile(key))
 	return err == nil
 }
 
-// Create creates the store's directory if it is not there, so that a store without tables is told
+// CreateDirectory creates the store's directory if it is not there, so that a store without tables is told
 // from none.
-func (s *Store) Create() error { return os.MkdirAll(s.dir, 0o777) }
+func (s *Store) CreateDirectory() error { return os.MkdirAll(s.dir, 0o777) }
 
 // Put stores the tables of a job atomically.
 func (s *Store) Put(key string, zip []byte) error {
-	if err := s.Create(); err != nil {
+	if err := s.CreateDirectory(); err != nil {
 		return err
 	}
-	return renameio.WriteFile(s.file(key), zip, 0o666)
+	return renameio.WriteFile(s.cellFile(key), zip, 0o666)
 }
 
 // CopyFrom copies the tables of a job from another store, if only that one has them.
@@ -59,7 +59,7 @@ func (s *Store) CopyFrom(from *Store, key string) error {
 	if s.Has(key) {
 		return nil
 	}
-	data, err := os.ReadFile(from.file(key))
+	data, err := os.ReadFile(from.cellFile(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -39,8 +39,8 @@ const (
 // Centers lists all centers.
 var Centers = []Center{Mean, Median}
 
-// of returns the center of values and the ends of its 95% confidence interval.
-func (c Center) of(values []float64) (value, low, high table.Number) {
+// centerOf returns the center of values and the ends of its 95% confidence interval.
+func (c Center) centerOf(values []float64) (value, low, high table.Number) {
 	unknown := table.Number(table.Unknown)
 	n := len(values)
 	switch {
@@ -94,12 +94,12 @@ const (
 	Failed  State = "failed"
 )
 
-// Summarize summarizes the outcomes of all cells, by measure, combination and bin, in the
+// SummarizeOutcomes summarizes the outcomes of all cells, by measure, combination and bin, in the
 // order of the file.
-func (e *Experiment) Summarize(outcomes []Outcome) (all []Summary) {
+func (e *Experiment) SummarizeOutcomes(outcomes []Outcome) (all []Summary) {
 	for m := range e.Measures {
 		measure := &e.Measures[m]
-		for _, levels := range Combinations(e.Factors, e.Zip) {
+		for _, levels := range CombineLevels(e.Factors, e.Zip) {
 			var bins []string
 			values := map[string][]float64{}
 			for i := range e.Cells {
@@ -110,7 +110,7 @@ func (e *Experiment) Summarize(outcomes []Outcome) (all []Summary) {
 					if !slices.Contains(bins, v.Bin) {
 						bins = append(bins, v.Bin)
 					}
-					if v.Value.Known() {
+					if v.Value.IsKnown() {
 						values[v.Bin] = append(values[v.Bin], float64(v.Value))
 					}
 				}
@@ -123,7 +123,7 @@ func (e *Experiment) Summarize(outcomes []Outcome) (all []Summary) {
 				for f, l := range levels {
 					s.Levels = append(s.Levels, e.Factors[f].Levels[l])
 				}
-				s.Value, s.Low, s.High = measure.Center.of(s.Values)
+				s.Value, s.Low, s.High = measure.Center.centerOf(s.Values)
 				s.Ratio = table.Number(table.Unknown)
 				if s.Paper = e.paperOf(measure.Name, bin, levels); s.Paper != nil {
 					s.Ratio = s.Value / table.Number(s.Paper.Value)

@@ -14,8 +14,8 @@ import (
 // digits is how many digits of a mean are shown.
 const digits = 4
 
-// Describe describes a measure: "p99 of slowdown of flows where size_bytes <100KB".
-func (m *Measure) Describe() string {
+// DescribeMeasure describes a measure: "p99 of slowdown of flows where size_bytes <100KB".
+func (m *Measure) DescribeMeasure() string {
 	if m.Expr != "" {
 		return m.Expr
 	}
@@ -54,14 +54,14 @@ func (r *Report) WriteText(w io.Writer) {
 		title += " (quick form)"
 	}
 	fmt.Fprintln(w, title)
-	fmt.Fprintf(w, "%d cells, %d seeds, %s clock, %s\n", len(r.Cells), len(r.Seeds), r.Clock(), r.Version)
+	fmt.Fprintf(w, "%d cells, %d seeds, %s clock, %s\n", len(r.Cells), len(r.Seeds), r.ClockNames(), r.Version)
 	if r.Partial != "" {
 		fmt.Fprintln(w, "PARTIAL ", r.Partial)
 	}
 	if n := r.CountTraffic(); n > 0 {
 		fmt.Fprintf(w, "FAILED   modelled traffic of %d of %d cells, see below\n", n, len(r.Cells))
 	}
-	together := r.together()
+	together := r.measuresOfOneTable()
 	if len(together) > 1 {
 		fmt.Fprintln(w)
 		r.writeTogether(w, together)
@@ -77,8 +77,8 @@ func (r *Report) WriteText(w io.Writer) {
 	r.writeVerdicts(w)
 }
 
-// Clock names the clocks: "wall", or "wall and virtual".
-func (r *Report) Clock() string {
+// ClockNames names the clocks: "wall", or "wall and virtual".
+func (r *Report) ClockNames() string {
 	var words []string
 	for _, c := range r.Clocks {
 		words = append(words, string(c))
@@ -89,9 +89,9 @@ func (r *Report) Clock() string {
 // maxTogether is how many combinations of levels fit side by side in one table.
 const maxTogether = 5
 
-// together returns the measures that share one table, a row for each: those without bins,
+// measuresOfOneTable returns the measures that share one table, a row for each: those without bins,
 // if there are few combinations of levels.
-func (r *Report) together() (all []*Header) {
+func (r *Report) measuresOfOneTable() (all []*Header) {
 	for i := range r.Measures {
 		if rows := r.Of(r.Measures[i].Name); len(rows) > 0 && len(rows) <= maxTogether && rows[0].Bin == "" {
 			all = append(all, &r.Measures[i])
@@ -120,7 +120,7 @@ func (r *Report) writeTogether(w io.Writer, measures []*Header) {
 		line := []string{h.Title}
 		for _, s := range r.Of(h.Name) {
 			text := table.Format(h.Unit, float64(s.Value), digits)
-			if s.Low.Known() {
+			if s.Low.IsKnown() {
 				text += " " + s.Interval(h.Unit)
 			}
 			if s.Paper != nil {
@@ -188,7 +188,7 @@ func (p *PaperValue) String() string {
 func (s *Summary) Interval(unit string) string {
 	half, other := s.High-s.Value, s.Value-s.Low
 	switch {
-	case !s.Low.Known():
+	case !s.Low.IsKnown():
 		return "-"
 	case math.Abs(float64(half-other)) <= 1e-9*math.Abs(float64(half)):
 		return "± " + table.Format(unit, float64(half), 2)
@@ -219,7 +219,7 @@ func (r *Report) writeFailures(w io.Writer) {
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Late != "" {
-			fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Late)
+			fmt.Fprintf(w, "  %s: %s\n", r.cellName(c), c.Late)
 		}
 	}
 	if n := r.CountTraffic(); n > 0 {
@@ -227,10 +227,10 @@ func (r *Report) writeFailures(w io.Writer) {
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Traffic != "" {
-			fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Traffic)
+			fmt.Fprintf(w, "  %s: %s\n", r.cellName(c), c.Traffic)
 		}
 	}
-	if n := r.Count(Failed); n > 0 {
+	if n := r.CountCells(Failed); n > 0 {
 		fmt.Fprintf(w, "\n%d of %d cells FAILED\n", n, len(r.Cells))
 	}
 	for i := range r.Cells {
@@ -238,12 +238,12 @@ func (r *Report) writeFailures(w io.Writer) {
 		if c.State != Failed {
 			continue
 		}
-		fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Error)
+		fmt.Fprintf(w, "  %s: %s\n", r.cellName(c), c.Error)
 	}
 }
 
-// describe returns the name of a cell.
-func (r *Report) describe(c *CellReport) string {
+// cellName returns the name of a cell.
+func (r *Report) cellName(c *CellReport) string {
 	words := make([]string, len(c.Levels))
 	for f, l := range c.Levels {
 		words[f] = r.Factors[f].Name + "=" + l

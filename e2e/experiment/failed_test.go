@@ -48,7 +48,7 @@ measure:
 		}
 	}
 	r, _ := result(t, filepath.Join(dir, "out"))
-	if r.CountTraffic() != 1 || r.Failed() {
+	if r.CountTraffic() != 1 || r.HasFailed() {
 		t.Errorf("%+v", r.Cells)
 	}
 }

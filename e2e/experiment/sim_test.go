@@ -96,7 +96,7 @@ func TestExperiment_PartsMakeTheWhole(t *testing.T) {
 		}
 	}
 	first, json1 := result(t, out)
-	if len(first.Cells) != 8 || first.Failed() {
+	if len(first.Cells) != 8 || first.HasFailed() {
 		t.Errorf("%+v", first.Cells)
 	}
 	if _, e, code := testlab.RunWeft(t, weft, "experiment", file, "-o", out); code != 0 || strings.Contains(e, "done (") || !strings.Contains(e, "8 of 8 cells have been run before") {
@@ -186,7 +186,7 @@ func TestExperiment_InterruptedKeepsFinishedCells(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
 	}
 	r, _ := result(t, out)
-	done := r.Count(experiment.Done)
+	done := r.CountCells(experiment.Done)
 	if done == 0 || done == len(r.Cells) || r.Partial == "" {
 		t.Fatalf("%d of %d cells, partial %q", done, len(r.Cells), r.Partial)
 	}

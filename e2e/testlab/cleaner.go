@@ -41,8 +41,8 @@ func startCleaner(weft string) (*cleaner, error) {
 	return c, c.process.Start()
 }
 
-// finish lets the cleaner clean, and waits for it.
-func (c *cleaner) finish() {
+// finishCleaning lets the cleaner clean, and waits for it.
+func (c *cleaner) finishCleaning() {
 	c.alive.Close()
 	_ = c.process.Wait()
 }

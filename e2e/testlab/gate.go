@@ -23,7 +23,7 @@ var buildGate = sync.OnceValues(func() (library []byte, err error) {
 		return nil, err
 	}
 	file := filepath.Join(filepath.Dir(weft), "gate.so")
-	if err := run("gcc", "-std=gnu11", "-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-o", file, "../testlab/testdata/gate.c", "-ldl"); err != nil {
+	if err := runCommand("gcc", "-std=gnu11", "-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-o", file, "../testlab/testdata/gate.c", "-ldl"); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(file)

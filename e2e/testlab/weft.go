@@ -41,9 +41,9 @@ var Build = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(dir, "weft")
 	if from := os.Getenv(built); from != "" {
-		err = run("cp", "-rL", from+"/.", dir) // what is in it
+		err = runCommand("cp", "-rL", from+"/.", dir) // what is in it
 	} else {
-		err = run("go", "build", "-o", path, "github.com/weftlab/weft")
+		err = runCommand("go", "build", "-o", path, "github.com/weftlab/weft")
 	}
 	if err != nil {
 		return "", err
@@ -71,11 +71,11 @@ func buildLibrary(library, script, place string) error {
 	if _, err := os.Stat(filepath.Join(dir, library)); err == nil {
 		return nil
 	}
-	return run(filepath.Join("../..", script), filepath.Join(dir, place))
+	return runCommand(filepath.Join("../..", script), filepath.Join(dir, place))
 }
 
-// run runs a command, and returns its output if it fails.
-func run(argv ...string) error {
+// runCommand runs a command, and returns its output if it fails.
+func runCommand(argv ...string) error {
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
@@ -89,7 +89,7 @@ var cleanUp *cleaner
 func Main(m *testing.M) {
 	code := m.Run()
 	if cleanUp != nil {
-		cleanUp.finish()
+		cleanUp.finishCleaning()
 	}
 	os.Exit(code)
 }

@@ -35,7 +35,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 		return nil, err
 	}
 	r.RecordPauses()
-	series, err := record(r, &j.Record)
+	series, err := recordSeries(r, &j.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err := r.Do(ctx); err != nil {
 		return nil, err
 	}
-	all := slices.Concat(Tables(r.Fabric, r.Pauses()), flows.Tables())
+	all := slices.Concat(RunTables(r.Fabric, r.Pauses()), flows.Tables())
 	for _, s := range series {
 		t, err := ReadSeries(s.name, &s.csv)
 		if err != nil {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 		}
 		all = append(all, t)
 	}
-	programs, err := Programs(j.Real)
+	programs, err := ProgramTables(j.Real)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func (s *series) Write(b []byte) (int, error) { return s.csv.Write(b) }
 // Close implements io.Closer; it has nothing to do.
 func (s *series) Close() error { return nil }
 
-// record makes a run record the series that a job wants. They are complete after the run.
-func record(r *run.Run, want *experiment.Recording) (all []*series, err error) {
+// recordSeries makes a run record the series that a job wants. They are complete after the run.
+func recordSeries(r *run.Run, want *experiment.Recording) (all []*series, err error) {
 	queues, flows, err := SeriesOf(r.Fabric.Plan, want, experiment.Virtual)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)

@@ -55,7 +55,7 @@ func (t *FlowTable) PutRecord(r *records.Record) error {
 	}
 	t.traffic = append(t.traffic, t.names.Traffic[r.Traffic])
 	t.from, t.to = append(t.from, t.names.Hosts[r.From]), append(t.to, t.names.Hosts[r.To])
-	t.state, t.failure, t.path = append(t.state, r.State.String()), append(t.failure, t.shared(r.Failure)), append(t.path, t.shared(r.Path))
+	t.state, t.failure, t.path = append(t.state, r.State.String()), append(t.failure, t.internString(r.Failure)), append(t.path, t.internString(r.Path))
 	counted := 0.0
 	if r.Counted {
 		counted = 1
@@ -80,8 +80,8 @@ func (t *FlowTable) PutRecord(r *records.Record) error {
 	return nil
 }
 
-// shared returns an equal string that is stored only once.
-func (t *FlowTable) shared(s string) string {
+// internString returns an equal string that is stored only once.
+func (t *FlowTable) internString(s string) string {
 	if have, ok := t.known[s]; ok {
 		return have
 	}

@@ -58,12 +58,12 @@ workload:
 		t.Errorf("columns (-of files +of the table):\n%s", diff)
 	}
 	for _, x := range []*table.Table{flows, groups} {
-		none := Empty(x.Name)
+		none := EmptyTable(x.Name)
 		if err := none.Check(); err != nil || none.Len() != 0 {
 			t.Errorf("%d rows, %v", none.Len(), err)
 		}
 		for i := range x.Columns {
-			if c := none.Column(x.Columns[i].Name); c == nil || c.IsText() != x.Columns[i].IsText() {
+			if c := none.FindColumn(x.Columns[i].Name); c == nil || c.IsText() != x.Columns[i].IsText() {
 				t.Errorf("%s of %s is another without rows: %+v", x.Columns[i].Name, x.Name, c)
 			}
 		}
@@ -73,13 +73,13 @@ workload:
 	}
 	var got []string
 	for i := range groups.Len() {
-		number := func(name string) float64 { return groups.Column(name).Numbers[i] }
-		g := groups.Column("traffic").Texts[i]
+		number := func(name string) float64 { return groups.FindColumn(name).Numbers[i] }
+		g := groups.FindColumn("traffic").Texts[i]
 		first, last, n, bytes := math.Inf(1), 0.0, 0, 0.0
 		for k := range flows.Len() {
-			if flows.Column("traffic").Texts[k] == g && flows.Column("group").Numbers[k] == number("group") {
-				first, last = min(first, flows.Column("created_s").Numbers[k]), max(last, flows.Column("end_s").Numbers[k])
-				n, bytes = n+1, bytes+flows.Column("size_bytes").Numbers[k]
+			if flows.FindColumn("traffic").Texts[k] == g && flows.FindColumn("group").Numbers[k] == number("group") {
+				first, last = min(first, flows.FindColumn("created_s").Numbers[k]), max(last, flows.FindColumn("end_s").Numbers[k])
+				n, bytes = n+1, bytes+flows.FindColumn("size_bytes").Numbers[k]
 			}
 		}
 		if number("start_s") != first || number("end_s") != last || number("completion_s") != last-first || number("flows") != float64(n) || number("size_bytes") != bytes {
@@ -120,21 +120,21 @@ workload: [{arrivals: {%s}}]
 			for h, want := range c.rates {
 				host := fmt.Sprintf("h%d", h+1)
 				offered := 0.0
-				for i, from := range flows.Column("from").Texts {
+				for i, from := range flows.FindColumn("from").Texts {
 					if from == host {
-						offered += flows.Column("size_bytes").Numbers[i] * 8 / seconds
+						offered += flows.FindColumn("size_bytes").Numbers[i] * 8 / seconds
 					}
 				}
 				if math.Abs(offered-want) > 0.02*want {
 					t.Errorf("%s offers %.4g bit/s, not %.4g", host, offered, want)
 				}
-				carried := ports.Column("tx_bytes").Numbers[slices.Index(ports.Column("port").Texts, host+":eth0")] * 8 / seconds
+				carried := ports.FindColumn("tx_bytes").Numbers[slices.Index(ports.FindColumn("port").Texts, host+":eth0")] * 8 / seconds
 				if acks := 0.01 * 10e9; carried < 0.98*want || carried > c.over*want+acks {
 					t.Errorf("the link of %s carries %.4g bit/s for %.4g of payload", host, carried, want)
 				}
 			}
-			if i := slices.IndexFunc(flows.Column("state").Texts, func(s string) bool { return !strings.HasPrefix(s, "done") }); i >= 0 {
-				t.Errorf("flow %d is %s", i, flows.Column("state").Texts[i])
+			if i := slices.IndexFunc(flows.FindColumn("state").Texts, func(s string) bool { return !strings.HasPrefix(s, "done") }); i >= 0 {
+				t.Errorf("flow %d is %s", i, flows.FindColumn("state").Texts[i])
 			}
 		})
 	}

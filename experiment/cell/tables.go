@@ -36,9 +36,9 @@ func TableNames() []string {
 	return []string{RunTable, Ports, Classes, Pauses, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
-// Empty returns a table without rows, for its columns. It returns nil for series, whose
+// EmptyTable returns a table without rows, for its columns. It returns nil for series, whose
 // columns depend on the systems of the lab, and for an unknown name.
-func Empty(name string) *table.Table {
+func EmptyTable(name string) *table.Table {
 	switch name {
 	case RunTable:
 		return table.Of[runRow](name, nil)
@@ -153,9 +153,9 @@ type lateness struct {
 	Verdict    string  `json:"verdict"`
 }
 
-// Lateness returns the table that says how well the machine kept up with a run. Try is
+// LatenessTable returns the table that says how well the machine kept up with a run. Try is
 // the number of the run, from 1.
-func Lateness(t *report.Timing, try int) *table.Table {
+func LatenessTable(t *report.Timing, try int) *table.Table {
 	us := func(x units.Time) float64 { return x.Seconds() * 1e6 }
 	l := &t.Lateness
 	return table.Of(experiment.LatenessTable, []lateness{{
@@ -165,19 +165,19 @@ func Lateness(t *report.Timing, try int) *table.Table {
 	}})
 }
 
-// Programs returns the empty tables that a cell has because it, or another cell of its
+// ProgramTables returns the empty tables that a cell has because it, or another cell of its
 // experiment, runs real programs; r may be nil.
-func Programs(r *experiment.Real) (table.Bundle, error) {
+func ProgramTables(r *experiment.Real) (table.Bundle, error) {
 	if r == nil {
 		return nil, nil
 	}
-	b, err := output.Empty(r.Programs)
-	return append(b, Empty(experiment.LatenessTable)), err
+	b, err := output.EmptyTables(r.Programs)
+	return append(b, EmptyTable(experiment.LatenessTable)), err
 }
 
-// Tables returns the tables of a run that has ended, with the pauses of its ports, except
+// RunTables returns the tables of a run that has ended, with the pauses of its ports, except
 // those of flows of patterns. Tables without rows are included.
-func Tables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
+func RunTables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port
 	var classes []class

@@ -62,7 +62,7 @@ func Dial(ctx context.Context, access Access) (*Client, error) {
 	if access.Timeout == 0 {
 		access.Timeout = 20 * time.Second
 	}
-	where, err := redacted(access.URL)
+	where, err := hidePassword(access.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func Dial(ctx context.Context, access Access) (*Client, error) {
 		return nil, err
 	}
 	c.open, c.close = context.WithCancelCause(context.Background())
-	options, err := c.options()
+	options, err := c.natsOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +105,13 @@ func (c *Client) Close() {
 	c.nc.Close()
 }
 
-func (c *Client) notice(format string, args ...any) {
+func (c *Client) logNotice(format string, args ...any) {
 	if c.access.Notice != nil {
 		c.access.Notice(fmt.Sprintf(format, args...))
 	}
 }
 
-func (c *Client) options() ([]nats.Option, error) {
+func (c *Client) natsOptions() ([]nats.Option, error) {
 	a := c.access
 	options := []nats.Option{
 		nats.Name("weft"),
@@ -130,10 +130,10 @@ func (c *Client) options() ([]nats.Option, error) {
 			if err != nil {
 				reason = " (" + err.Error() + ")"
 			}
-			c.notice("lost the NATS server%s; trying to reach it again", reason)
+			c.logNotice("lost the NATS server%s; trying to reach it again", reason)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			c.notice("the NATS server is back")
+			c.logNotice("the NATS server is back")
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			if err := nc.LastError(); err != nil {
@@ -143,7 +143,7 @@ func (c *Client) options() ([]nats.Option, error) {
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if c.open.Err() == nil {
-				c.notice("NATS: %v", err)
+				c.logNotice("NATS: %v", err)
 			}
 		}),
 	}
@@ -171,8 +171,8 @@ func (c *Client) options() ([]nats.Option, error) {
 	return options, nil
 }
 
-// redacted returns a server's URL without the password.
-func redacted(servers string) (string, error) {
+// hidePassword returns a server's URL without the password.
+func hidePassword(servers string) (string, error) {
 	var all []string
 	for server := range strings.SplitSeq(servers, ",") {
 		server = strings.TrimSpace(server)
@@ -237,8 +237,8 @@ func isConflict(err error) bool {
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// explain wraps JetStream errors about full storage in ErrStorageFull.
-func explain(err error) error {
+// wrapStorageError wraps JetStream errors about full storage in ErrStorageFull.
+func wrapStorageError(err error) error {
 	switch apiCode(err) {
 	case codeInsufficientResources, codeResourceLimits, codeInsufficientStorage:
 		return fmt.Errorf("%w (%w)", ErrStorageFull, err)
@@ -253,20 +253,20 @@ func explain(err error) error {
 // errGone means that an experiment's streams no longer exist.
 var errGone = errors.New("the experiment is not on the server any more")
 
-// once makes one request, limited to the client's timeout.
-func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
+// requestOnce makes one request, limited to the client's timeout.
+func (c *Client) requestOnce(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.access.Timeout)
 	defer cancel()
-	return explain(do(ctx))
+	return wrapStorageError(do(ctx))
 }
 
-// insist repeats a request for an experiment until it succeeds, ctx ends, the experiment
+// retryRequest repeats a request for an experiment until it succeeds, ctx ends, the experiment
 // is gone (errGone), or the error is permanent. The trouble function, which may be nil, is
 // called with each temporary error, and with nil when it is over.
-func (c *Client) insist(ctx context.Context, experiment string, trouble func(error), do func(context.Context) error) error {
+func (c *Client) retryRequest(ctx context.Context, experiment string, trouble func(error), do func(context.Context) error) error {
 	told := false
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := c.once(ctx, do)
+		err := c.requestOnce(ctx, do)
 		if err == nil {
 			if told {
 				trouble(nil)
@@ -300,15 +300,15 @@ func (c *Client) insist(ctx context.Context, experiment string, trouble func(err
 // isExperimentGone reports whether the server no longer has an experiment's stream. If the server does
 // not answer, the stream may still exist.
 func (c *Client) isExperimentGone(ctx context.Context, experiment string) bool {
-	err := c.once(ctx, func(ctx context.Context) error {
+	err := c.requestOnce(ctx, func(ctx context.Context) error {
 		_, err := c.js.Stream(ctx, streamName(experiment))
 		return err
 	})
 	return errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// publish stores a message if its subject has none yet.
-func (c *Client) publish(ctx context.Context, m *nats.Msg) error {
+// publishOnce stores a message if its subject has none yet.
+func (c *Client) publishOnce(ctx context.Context, m *nats.Msg) error {
 	_, err := c.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
 	return err
 }
@@ -316,9 +316,9 @@ func (c *Client) publish(ctx context.Context, m *nats.Msg) error {
 // quiet is how long gather waits for another answer.
 const quiet = 500 * time.Millisecond
 
-// gather sends a question to all subscribers of a subject and returns their answers, until
+// gatherAnswers sends a question to all subscribers of a subject and returns their answers, until
 // no more come or enough returns true.
-func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question any, timeout time.Duration, enough func(T) bool) ([]T, error) {
+func gatherAnswers[T any](ctx context.Context, nc *nats.Conn, subject string, question any, timeout time.Duration, enough func(T) bool) ([]T, error) {
 	data, err := json.Marshal(question)
 	if err != nil {
 		return nil, err
@@ -356,9 +356,9 @@ func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question 
 	}
 }
 
-// Workers asks which workers exist. It returns half a second after the last answer.
-func (c *Client) Workers(ctx context.Context) ([]WorkerStatus, error) {
-	workers, err := gather[WorkerStatus](ctx, c.nc, askWorkersSubject, struct{}{}, quiet, nil)
+// ListWorkers asks which workers exist. It returns half a second after the last answer.
+func (c *Client) ListWorkers(ctx context.Context) ([]WorkerStatus, error) {
+	workers, err := gatherAnswers[WorkerStatus](ctx, c.nc, askWorkersSubject, struct{}{}, quiet, nil)
 	sortWorkers(workers)
 	return workers, err
 }
@@ -373,8 +373,8 @@ func (c *Client) publishJSON(subject string, v any) {
 // fromJSON decodes what publishJSON sent.
 func fromJSON(data []byte, v any) bool { return json.Unmarshal(data, v) == nil }
 
-// signal wakes the reader of a channel with a buffer of one.
-func signal(c chan<- struct{}) {
+// wakeReader wakes the reader of a channel with a buffer of one.
+func wakeReader(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -62,13 +62,13 @@ type Requirement struct {
 	Arch    string `json:"arch,omitempty"`    // as runtime.GOARCH
 }
 
-// Here returns a requirement that only workers of this version on this kind of machine meet.
-func Here(version string) Requirement {
+// RequireThisMachine returns a requirement that only workers of this version on this kind of machine meet.
+func RequireThisMachine(version string) Requirement {
 	return Requirement{Version: version, OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// Refusal returns why a worker may not take the jobs, or "" if it may.
-func (r Requirement) Refusal(w WorkerInfo) string {
+// ExplainRefusal returns why a worker may not take the jobs, or "" if it may.
+func (r Requirement) ExplainRefusal(w WorkerInfo) string {
 	var wrong []string
 	if r.Version != "" && r.Version != w.Version {
 		wrong = append(wrong, fmt.Sprintf("is version %q, not %q", w.Version, r.Version))
@@ -164,14 +164,14 @@ const (
 func streamName(experiment string) string    { return streamPrefix + experiment }
 func logStreamName(experiment string) string { return logStreamPrefix + experiment }
 
-// live returns a subject below the data that an experiment keeps for a job until its result is
+// liveSubject returns a subject below the data that an experiment keeps for a job until its result is
 // taken.
-func live(experiment, job, rest string) string {
+func liveSubject(experiment, job, rest string) string {
 	return "weft." + experiment + ".live." + job + "." + rest
 }
 
-func taken(experiment, job string) string      { return "weft." + experiment + ".taken." + job }
-func logSubject(experiment, job string) string { return "weft." + experiment + ".log." + job }
+func takenSubject(experiment, job string) string { return "weft." + experiment + ".taken." + job }
+func logSubject(experiment, job string) string   { return "weft." + experiment + ".log." + job }
 
 // nudgeSubject is where workers announce new results.
 func nudgeSubject(experiment string) string { return "weft." + experiment + ".nudge" }

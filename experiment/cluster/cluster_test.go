@@ -218,7 +218,7 @@ func sameResults(t *testing.T, got, want map[string]string) {
 // nothingLeft checks that nothing of any experiment is left on the server.
 func nothingLeft(ctx context.Context, t *testing.T, c *cluster.Client) {
 	t.Helper()
-	left, err := c.Experiments(ctx)
+	left, err := c.ListExperiments(ctx)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left on the server: %+v, %v", left, err)
 	}
@@ -241,7 +241,7 @@ func TestJobs_EachHasOneResult(t *testing.T) {
 
 	c := dial(ctx, t, cluster.Access{URL: url})
 	got, take := collected(t)
-	coordinator := &cluster.Coordinator{Client: c, Experiment: "e", Requirement: cluster.Here("1"), Poll: quick}
+	coordinator := &cluster.Coordinator{Client: c, Experiment: "e", Requirement: cluster.RequireThisMachine("1"), Poll: quick}
 	if err := coordinator.Run(ctx, all, take); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestWorker_OfAnotherKindIsRefused(t *testing.T) {
 		needs   cluster.Requirement
 		why     string
 	}{
-		"version":      {"v2", cluster.Here("v1"), `is version "v2", not "v1"`},
+		"version":      {"v2", cluster.RequireThisMachine("v1"), `is version "v2", not "v1"`},
 		"architecture": {"v1", cluster.Requirement{Version: "v1", Arch: "pdp11"}, "not any/pdp11"},
 		"system":       {"v1", cluster.Requirement{OS: "multics"}, "not multics/any"},
 	} {
@@ -349,7 +349,7 @@ func TestWorker_OfAnotherKindIsRefused(t *testing.T) {
 			go func() { done <- c.Run(run, all, func(cluster.Result) error { return errors.New("a result") }) }()
 			atWorker.await(ctx, t, "experiment e refuses worker stranger", other.why)
 			atCoordinator.await(ctx, t, "worker stranger is refused", other.why)
-			if w := c.Workers(); len(w) != 1 || !strings.Contains(w[0].Refused, other.why) {
+			if w := c.ListWorkers(); len(w) != 1 || !strings.Contains(w[0].Refused, other.why) {
 				t.Errorf("workers: %+v", w)
 			}
 			stop()
@@ -386,7 +386,7 @@ func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 	all, _ := jobs(3)
 	all = append(all[:2:2], cluster.Job{ID: "stuck"}, all[2])
 	coordinate := func(ctx context.Context, version string) (*cluster.Coordinator, chan error) {
-		c := &cluster.Coordinator{Client: client, Experiment: "e", Title: "an experiment", Requirement: cluster.Here(version), Poll: quick}
+		c := &cluster.Coordinator{Client: client, Experiment: "e", Title: "an experiment", Requirement: cluster.RequireThisMachine(version), Poll: quick}
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx, all, func(cluster.Result) error { return nil }) }()
 		return c, done
@@ -398,8 +398,8 @@ func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 
 	// The worker's jobs are visible, to the coordinator and to other clients.
 	await.True(t, "a status of the worker with its job, for all", func() bool {
-		w := c.Workers()
-		others, err := client.Workers(ctx)
+		w := c.ListWorkers()
+		others, err := client.ListWorkers(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +412,7 @@ func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 			t.Errorf("a second coordinator: %v", err)
 		}
 	}
-	left, err := client.Experiments(ctx)
+	left, err := client.ListExperiments(ctx)
 	if err != nil || len(left) != 1 || left[0].Coordinator == "" {
 		t.Errorf("experiments: %+v, %v", left, err)
 	}
@@ -425,12 +425,12 @@ func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 			t.Errorf("a coordinator of another version: %v", err)
 		}
 	}
-	left, err = client.Experiments(ctx)
+	left, err = client.ListExperiments(ctx)
 	if err != nil || len(left) != 1 || left[0].ID != "e" || left[0].Title != "an experiment" || left[0].Coordinator != "" ||
-		left[0].Jobs != 4 || left[0].Bytes == 0 || left[0].Requirement != cluster.Here("1") {
+		left[0].Jobs != 4 || left[0].Bytes == 0 || left[0].Requirement != cluster.RequireThisMachine("1") {
 		t.Errorf("experiments: %+v, %v", left, err)
 	}
-	if err := client.Remove(ctx, "e"); err != nil {
+	if err := client.RemoveExperiment(ctx, "e"); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -439,7 +439,7 @@ func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 		t.Error("the job of an experiment that was removed runs on")
 	}
 	nothingLeft(ctx, t, client)
-	if err := client.Remove(ctx, "e"); err == nil {
+	if err := client.RemoveExperiment(ctx, "e"); err == nil {
 		t.Error("what is not there can be removed")
 	}
 }
@@ -481,7 +481,7 @@ func TestJobs_UnwantedAreDropped(t *testing.T) {
 	// Wait until the unwanted jobs are gone. If the first worker was quick, nothing is left to
 	// do: then the experiment ends and is gone as well.
 	await.True(t, "the end of the unwanted jobs", func() bool {
-		left, err := client.Experiments(ctx)
+		left, err := client.ListExperiments(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -547,7 +547,7 @@ func TestStorage_FullIsReportedAndWaitedFor(t *testing.T) {
 	fill()
 	close(gate)
 	told.await(ctx, t, "worker w: cannot store the result of job "+w.job().ID, "storage is full")
-	if err := client.Remove(ctx, "big"); err != nil {
+	if err := client.RemoveExperiment(ctx, "big"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -568,7 +568,7 @@ func TestIDs_BadAreRefused(t *testing.T) {
 		"two jobs have the id j": func() error {
 			return (&cluster.Coordinator{Client: client, Experiment: "e"}).Run(ctx, []cluster.Job{{ID: "j"}, {ID: "j", Payload: []byte("x")}}, nil)
 		},
-		`experiment ""`: func() error { return client.Remove(ctx, "") },
+		`experiment ""`: func() error { return client.RemoveExperiment(ctx, "") },
 	} {
 		if err := run(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -54,19 +54,19 @@ func (c *Coordinator) Counts() Counts {
 	defer c.mu.Unlock()
 	counts := c.counts
 	if c.roster != nil {
-		counts.Running = c.roster.running()
+		counts.Running = c.roster.countRunning()
 	}
 	return counts
 }
 
-// Workers lists the workers on the server with their status, including refused ones.
-func (c *Coordinator) Workers() []WorkerStatus {
+// ListWorkers lists the workers on the server with their status, including refused ones.
+func (c *Coordinator) ListWorkers() []WorkerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.roster == nil {
 		return nil
 	}
-	return c.roster.all()
+	return c.roster.listWorkers()
 }
 
 // ErrCoordinated is wrapped by the error of a coordinator whose experiment has another
@@ -84,7 +84,7 @@ var ErrCoordinated = errors.New("the experiment has another coordinator")
 // Run of another Coordinator with the same id. Jobs that are not in its list are then dropped.
 // A job that fails is a Result with Err, not an error of Run.
 func (c *Coordinator) Run(ctx context.Context, jobs []Job, take func(Result) error) error {
-	if err := c.run(ctx, jobs, take); err != nil {
+	if err := c.runJobs(ctx, jobs, take); err != nil {
 		return fmt.Errorf("experiment %s: %w", c.Experiment, err)
 	}
 	return nil
@@ -100,7 +100,7 @@ type session struct {
 	started  bool // guarded by mu: it has the experiment, as it tells others
 }
 
-func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) error) error {
+func (c *Coordinator) runJobs(ctx context.Context, jobs []Job, take func(Result) error) error {
 	if c.AckWait == 0 {
 		c.AckWait = 30 * time.Second
 	}
@@ -129,23 +129,23 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 
 	c.mu.Lock()
 	c.counts = Counts{Jobs: len(t.payloads)}
-	c.roster = &roster{experiment: c.Experiment, requirement: c.Requirement, notice: c.Client.notice, workers: map[string]*heard{}}
+	c.roster = &roster{experiment: c.Experiment, requirement: c.Requirement, notice: c.Client.logNotice, workers: map[string]*heard{}}
 	c.mu.Unlock()
 
-	unsubscribe, err := t.subscribe()
+	unsubscribe, err := t.subscribeToQuestions()
 	defer unsubscribe()
 	if err != nil {
 		return err
 	}
 	var fresh bool
-	t.stream, fresh, err = c.Client.create(ctx, c.Experiment, c.Title, rules{c.Requirement, c.Deaths}, c.AckWait)
+	t.stream, fresh, err = c.Client.createStreams(ctx, c.Experiment, c.Title, rules{c.Requirement, c.Deaths}, c.AckWait)
 	if err != nil {
 		return err
 	}
-	if err := t.claim(ctx, fresh); err != nil {
+	if err := t.claimExperiment(ctx, fresh); err != nil {
 		return err
 	}
-	state, err := t.resume(ctx)
+	state, err := t.resumeExperiment(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,19 +159,19 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 		defer close(put)
 		return t.putJobs(pctx, jobs, state.jobs)
 	})
-	parts.Go(func() error { return t.collect(pctx, put, take) })
+	parts.Go(func() error { return t.collectResults(pctx, put, take) })
 	if err := parts.Wait(); err != nil {
 		return err
 	}
-	err = t.insist(ctx, func(ctx context.Context) error { return c.Client.Remove(ctx, c.Experiment) })
+	err = t.retryRequest(ctx, func(ctx context.Context) error { return c.Client.RemoveExperiment(ctx, c.Experiment) })
 	if errors.Is(err, errGone) { // only the answer was lost
 		return nil
 	}
 	return err
 }
 
-// subscribe subscribes to questions for coordinators, worker status, nudges and logs.
-func (t *session) subscribe() (unsubscribe func(), err error) {
+// subscribeToQuestions subscribes to questions for coordinators, worker status, nudges and logs.
+func (t *session) subscribeToQuestions() (unsubscribe func(), err error) {
 	var subs []*nats.Subscription
 	unsubscribe = func() {
 		for _, sub := range subs {
@@ -187,7 +187,7 @@ func (t *session) subscribe() (unsubscribe func(), err error) {
 	handlers := map[string]nats.MsgHandler{
 		coordinatorsSubject:        t.sayWho,
 		statusSubject:              hear,
-		nudgeSubject(t.Experiment): func(*nats.Msg) { signal(t.nudges) },
+		nudgeSubject(t.Experiment): func(*nats.Msg) { wakeReader(t.nudges) },
 	}
 	if t.Log != nil {
 		handlers[logSubject(t.Experiment, "*")] = func(m *nats.Msg) {
@@ -228,13 +228,13 @@ func (t *session) sayWho(m *nats.Msg) {
 	t.Client.publishJSON(m.Reply, coordinatorInfo{t.Experiment, t.instance, host, os.Getpid(), started})
 }
 
-// claim makes sure that no other coordinator has the experiment. A coordinator that created
+// claimExperiment makes sure that no other coordinator has the experiment. A coordinator that created
 // the streams, and has answered questions since before that, need not ask.
-func (t *session) claim(ctx context.Context, fresh bool) error {
+func (t *session) claimExperiment(ctx context.Context, fresh bool) error {
 	if !fresh {
 		// If two ask at the same time, one of them continues.
 		other := func(i coordinatorInfo) bool { return i.Started || i.Instance < t.instance }
-		answers, err := gather(ctx, t.Client.nc, coordinatorsSubject, coordinatorInfo{Experiment: t.Experiment, Instance: t.instance}, quiet, other)
+		answers, err := gatherAnswers(ctx, t.Client.nc, coordinatorsSubject, coordinatorInfo{Experiment: t.Experiment, Instance: t.instance}, quiet, other)
 		if err != nil {
 			return err
 		}
@@ -250,16 +250,16 @@ func (t *session) claim(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// resume finds out how far the experiment is, cleans up what earlier coordinators could not,
+// resumeExperiment finds out how far the experiment is, cleans up what earlier coordinators could not,
 // and leaves in payloads the jobs whose results are still to be taken.
-func (t *session) resume(ctx context.Context) (counted, error) {
-	state, err := census(ctx, t.stream, t.Experiment)
+func (t *session) resumeExperiment(ctx context.Context) (counted, error) {
+	state, err := countJobs(ctx, t.stream, t.Experiment)
 	if err != nil {
 		return state, fmt.Errorf("cannot list its jobs: %w", err)
 	}
 	for job := range state.jobs {
 		if _, wanted := t.payloads[job]; !wanted || state.taken[job] {
-			if err := t.purge(ctx, job); err != nil {
+			if err := t.purgeJob(ctx, job); err != nil {
 				return state, err
 			}
 		}
@@ -275,18 +275,18 @@ func (t *session) resume(ctx context.Context) (counted, error) {
 	return state, nil
 }
 
-// purge removes everything that the server has of a job, except the mark that its result is
+// purgeJob removes everything that the server has of a job, except the mark that its result is
 // taken.
-func (t *session) purge(ctx context.Context, job string) error {
-	return t.insist(ctx, func(ctx context.Context) error {
-		return t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">")))
+func (t *session) purgeJob(ctx context.Context, job string) error {
+	return t.retryRequest(ctx, func(ctx context.Context) error {
+		return t.stream.Purge(ctx, jetstream.WithPurgeSubject(liveSubject(t.Experiment, job, ">")))
 	})
 }
 
-func (t *session) insist(ctx context.Context, do func(context.Context) error) error {
-	return t.Client.insist(ctx, t.Experiment, func(err error) {
+func (t *session) retryRequest(ctx context.Context, do func(context.Context) error) error {
+	return t.Client.retryRequest(ctx, t.Experiment, func(err error) {
 		if err != nil {
-			t.Client.notice("experiment %s: %v; trying again", t.Experiment, err)
+			t.Client.logNotice("experiment %s: %v; trying again", t.Experiment, err)
 		}
 	}, do)
 }
@@ -304,15 +304,15 @@ func (t *session) putJobs(ctx context.Context, jobs []Job, there map[string]bool
 			continue
 		}
 		seen[job.ID] = true
-		puts.Go(func() error { return t.put(ctx, job) })
+		puts.Go(func() error { return t.putJob(ctx, job) })
 	}
 	return puts.Wait()
 }
 
-func (t *session) put(ctx context.Context, job Job) error {
+func (t *session) putJob(ctx context.Context, job Job) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	err := t.Client.store(ctx, t.Experiment, job.ID, "job", label{}, job.Payload, func(err error) {
+	err := t.Client.storePieces(ctx, t.Experiment, job.ID, "job", label{}, job.Payload, func(err error) {
 		if errors.Is(err, ErrStorageFull) {
 			stop(err) // waiting does not help
 		}
@@ -331,14 +331,14 @@ func (t *session) wantsResult(job string) bool {
 	return wanted
 }
 
-// collect takes results until none is missing.
-func (t *session) collect(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
+// collectResults takes results until none is missing.
+func (t *session) collectResults(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
 	poll := time.NewTicker(t.Poll)
 	defer poll.Stop()
 	next := uint64(1) // sequence number at which to look for results
 	idle := false
-	for t.missing() > 0 {
-		t.roster.expire(time.Now())
+	for t.countMissing() > 0 {
+		t.roster.expireWorkers(time.Now())
 		m, err := t.nextResult(ctx, next)
 		if err == nil {
 			idle = false
@@ -374,7 +374,7 @@ func (t *session) collect(ctx context.Context, put <-chan struct{}, take func(Re
 	return nil
 }
 
-func (t *session) missing() int {
+func (t *session) countMissing() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.payloads)
@@ -384,8 +384,8 @@ func (t *session) missing() int {
 // jetstream.ErrMsgNotFound.
 func (t *session) nextResult(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
 	var m *jetstream.RawStreamMsg
-	err := t.insist(ctx, func(ctx context.Context) (err error) {
-		m, err = t.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(live(t.Experiment, "*", "done")))
+	err := t.retryRequest(ctx, func(ctx context.Context) (err error) {
+		m, err = t.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(liveSubject(t.Experiment, "*", "done")))
 		return err
 	})
 	return m, err
@@ -395,11 +395,11 @@ func (t *session) nextResult(ctx context.Context, from uint64) (*jetstream.RawSt
 func (t *session) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
 	job := jobOf(m.Subject)
 	if !t.wantsResult(job) {
-		return t.purge(ctx, job) // it comes from a worker that was considered dead
+		return t.purgeJob(ctx, job) // it comes from a worker that was considered dead
 	}
-	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
+	l, data, err := t.Client.loadPieces(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
 	if errors.Is(err, errCorrupt) || errors.Is(err, jetstream.ErrMsgNotFound) {
-		t.Client.notice("experiment %s: the server has lost a part of the result of job %s (%v); storing the job again", t.Experiment, job, err)
+		t.Client.logNotice("experiment %s: the server has lost a part of the result of job %s (%v); storing the job again", t.Experiment, job, err)
 		return t.putAgain(ctx, job)
 	} else if err != nil {
 		return err
@@ -414,7 +414,7 @@ func (t *session) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, tak
 	if err := take(result); err != nil {
 		return fmt.Errorf("cannot take the result of job %s: %w", job, err)
 	}
-	if err := t.confirm(ctx, job); err != nil {
+	if err := t.confirmTaken(ctx, job); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -424,22 +424,22 @@ func (t *session) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, tak
 		t.counts.Failed++
 	}
 	t.mu.Unlock()
-	return t.purge(ctx, job)
+	return t.purgeJob(ctx, job)
 }
 
-// confirm records that a result is taken.
-func (t *session) confirm(ctx context.Context, job string) error {
-	m := nats.NewMsg(taken(t.Experiment, job))
+// confirmTaken records that a result is taken.
+func (t *session) confirmTaken(ctx context.Context, job string) error {
+	m := nats.NewMsg(takenSubject(t.Experiment, job))
 	m.Data = []byte(t.instance)
-	err := t.insist(ctx, func(ctx context.Context) error {
-		err := t.Client.publish(ctx, m)
-		if errors.Is(explain(err), ErrStorageFull) {
+	err := t.retryRequest(ctx, func(ctx context.Context) error {
+		err := t.Client.publishOnce(ctx, m)
+		if errors.Is(wrapStorageError(err), ErrStorageFull) {
 			// Purging the result makes room. If the coordinator dies right here, the job is
 			// run again.
-			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">"))); err != nil {
+			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(liveSubject(t.Experiment, job, ">"))); err != nil {
 				return err
 			}
-			return t.Client.publish(ctx, m)
+			return t.Client.publishOnce(ctx, m)
 		}
 		return err
 	})
@@ -448,7 +448,7 @@ func (t *session) confirm(ctx context.Context, job string) error {
 	}
 	// This coordinator may have written it, and the answer was lost.
 	var by *jetstream.RawStreamMsg
-	if err := t.insist(ctx, func(ctx context.Context) (err error) {
+	if err := t.retryRequest(ctx, func(ctx context.Context) (err error) {
 		by, err = t.stream.GetLastMsgForSubject(ctx, m.Subject)
 		return err
 	}); err != nil {
@@ -484,7 +484,7 @@ func (t *session) lastLog(ctx context.Context, job string) []string {
 // it had not written to disk.
 func (t *session) checkLost(ctx context.Context) error {
 	var waiting int
-	err := t.insist(ctx, func(ctx context.Context) error {
+	err := t.retryRequest(ctx, func(ctx context.Context) error {
 		consumer, err := t.Client.js.Consumer(ctx, streamName(t.Experiment), workersConsumer)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			waiting = 1 // the new consumer delivers all jobs once more
@@ -499,7 +499,7 @@ func (t *session) checkLost(ctx context.Context) error {
 	if err != nil || waiting > 0 {
 		return err
 	}
-	state, err := census(ctx, t.stream, t.Experiment)
+	state, err := countJobs(ctx, t.stream, t.Experiment)
 	if err != nil {
 		return nil // try again next time
 	}
@@ -512,7 +512,7 @@ func (t *session) checkLost(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	for _, job := range lost {
-		t.Client.notice("experiment %s: the server has lost job %s; storing it again", t.Experiment, job)
+		t.Client.logNotice("experiment %s: the server has lost job %s; storing it again", t.Experiment, job)
 		if err := t.putAgain(ctx, job); err != nil {
 			return err
 		}
@@ -522,11 +522,11 @@ func (t *session) checkLost(ctx context.Context) error {
 
 // putAgain stores a job as if for the first time.
 func (t *session) putAgain(ctx context.Context, job string) error {
-	if err := t.purge(ctx, job); err != nil {
+	if err := t.purgeJob(ctx, job); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	payload := t.payloads[job]
 	t.mu.Unlock()
-	return t.put(ctx, Job{job, payload})
+	return t.putJob(ctx, Job{job, payload})
 }

@@ -59,8 +59,8 @@ type found struct {
 	info *jetstream.StreamInfo
 }
 
-// list returns the streams of experiments on the server.
-func (c *Client) list(ctx context.Context) ([]found, error) {
+// listStreams returns the streams of experiments on the server.
+func (c *Client) listStreams(ctx context.Context) ([]found, error) {
 	var all []found
 	streams := c.js.ListStreams(ctx, jetstream.WithStreamListSubject("weft.*.live.>"))
 	for info := range streams.Info() {
@@ -71,14 +71,14 @@ func (c *Client) list(ctx context.Context) ([]found, error) {
 	return all, streams.Err()
 }
 
-// Experiments lists the experiments on the server, oldest first. Those without a
+// ListExperiments lists the experiments on the server, oldest first. Those without a
 // coordinator continue when one is started with their id, or can be removed.
-func (c *Client) Experiments(ctx context.Context) ([]Experiment, error) {
-	streams, err := c.list(ctx)
+func (c *Client) ListExperiments(ctx context.Context) ([]Experiment, error) {
+	streams, err := c.listStreams(ctx)
 	if err != nil {
 		return nil, err
 	}
-	coordinators, err := gather[coordinatorInfo](ctx, c.nc, coordinatorsSubject, coordinatorInfo{}, quiet, nil)
+	coordinators, err := gatherAnswers[coordinatorInfo](ctx, c.nc, coordinatorsSubject, coordinatorInfo{}, quiet, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (c *Client) Experiments(ctx context.Context) ([]Experiment, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		s, err := census(ctx, stream, f.id)
+		s, err := countJobs(ctx, stream, f.id)
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +114,9 @@ func (c *Client) Experiments(ctx context.Context) ([]Experiment, error) {
 	return all, nil
 }
 
-// Remove deletes an experiment with all its jobs and results from the server. Workers
+// RemoveExperiment deletes an experiment with all its jobs and results from the server. Workers
 // stop running its jobs.
-func (c *Client) Remove(ctx context.Context, experiment string) error {
+func (c *Client) RemoveExperiment(ctx context.Context, experiment string) error {
 	if err := checkID("experiment", experiment); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *Client) Remove(ctx context.Context, experiment string) error {
 	// Experiments are found by the second stream, so it is deleted last and an
 	// interrupted removal can be repeated.
 	for _, name := range []string{logStreamName(experiment), streamName(experiment)} {
-		err := c.once(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
+		err := c.requestOnce(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
 		switch {
 		case err == nil:
 			there = true
@@ -143,17 +143,17 @@ type counted struct {
 	jobs, done, taken map[string]bool
 }
 
-// census reads the state of all jobs from an experiment's stream.
-func census(ctx context.Context, stream jetstream.Stream, experiment string) (counted, error) {
+// countJobs reads the state of all jobs from an experiment's stream.
+func countJobs(ctx context.Context, stream jetstream.Stream, experiment string) (counted, error) {
 	s := counted{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for subject, jobs := range map[string]map[string]bool{
-		live(experiment, "*", "job"):  s.jobs,
-		live(experiment, "*", "done"): s.done,
-		taken(experiment, "*"):        s.taken,
+		liveSubject(experiment, "*", "job"):  s.jobs,
+		liveSubject(experiment, "*", "done"): s.done,
+		takenSubject(experiment, "*"):        s.taken,
 	} {
 		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 		if err != nil {
-			return s, explain(err)
+			return s, wrapStorageError(err)
 		}
 		for subject := range info.State.Subjects {
 			jobs[jobOf(subject)] = true
@@ -162,9 +162,9 @@ func census(ctx context.Context, stream jetstream.Stream, experiment string) (co
 	return s, nil
 }
 
-// create creates an experiment's streams, or opens them if they exist. Fresh reports
+// createStreams creates an experiment's streams, or opens them if they exist. Fresh reports
 // whether it created them.
-func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait time.Duration) (stream jetstream.Stream, fresh bool, err error) {
+func (c *Client) createStreams(ctx context.Context, id, title string, r rules, ackWait time.Duration) (stream jetstream.Stream, fresh bool, err error) {
 	requirement, err := json.Marshal(r.requirement)
 	if err != nil {
 		return nil, false, err
@@ -175,7 +175,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 		stream, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
 			Name:        streamName(id),
 			Description: "jobs and results of a weft experiment",
-			Subjects:    []string{live(id, "*", ">"), taken(id, "*")},
+			Subjects:    []string{liveSubject(id, "*", ">"), takenSubject(id, "*")},
 			Storage:     jetstream.FileStorage,
 			Retention:   jetstream.LimitsPolicy, // and no limits: the server's are sufficient
 			AllowDirect: true,
@@ -187,7 +187,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 		})
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot make its stream: %w", explain(err))
+		return nil, false, fmt.Errorf("cannot make its stream: %w", wrapStorageError(err))
 	}
 	old, err := rulesOf(stream.CachedInfo().Config.Metadata)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 		Discard:           jetstream.DiscardOld,
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot make the stream of its logs: %w", explain(err))
+		return nil, false, fmt.Errorf("cannot make the stream of its logs: %w", wrapStorageError(err))
 	}
 	return stream, fresh, c.createConsumer(ctx, id, ackWait)
 }
@@ -214,14 +214,14 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 func (c *Client) createConsumer(ctx context.Context, id string, ackWait time.Duration) error {
 	_, err := c.js.CreateOrUpdateConsumer(ctx, streamName(id), jetstream.ConsumerConfig{
 		Durable:       workersConsumer,
-		FilterSubject: live(id, "*", "job"),
+		FilterSubject: liveSubject(id, "*", "job"),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxDeliver:    -1, // deaths are counted, not deliveries
 		MaxAckPending: -1, // as many as there are workers
 	})
 	if err != nil {
-		return fmt.Errorf("cannot make the consumer of its jobs: %w", explain(err))
+		return fmt.Errorf("cannot make the consumer of its jobs: %w", wrapStorageError(err))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestJobs_UnderWayAreLeftAlone(t *testing.T) {
 		<-ended
 		<-ended
 	}()
-	go func() { ended <- first.work(working) }()
+	go func() { ended <- first.serveJobs(working) }()
 	done := make(chan error, 1)
 	go func() {
 		c := &Coordinator{Client: a, Experiment: "e", Poll: 50 * time.Millisecond, AckWait: time.Second, Deaths: 1}
@@ -104,7 +104,7 @@ func TestServer_WhatItForgetsIsRestored(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return stream.Purge(ctx, jetstream.WithPurgeSubject(live("e", "b", ">")))
+			return stream.Purge(ctx, jetstream.WithPurgeSubject(liveSubject("e", "b", ">")))
 		},
 		"the consumer": func(ctx context.Context, c *Client) error {
 			return c.js.DeleteConsumer(ctx, streamName("e"), workersConsumer)
@@ -126,7 +126,7 @@ func TestServer_WhatItForgetsIsRestored(t *testing.T) {
 				if err != nil {
 					return false
 				}
-				s, err := census(ctx, stream, "e")
+				s, err := countJobs(ctx, stream, "e")
 				return err == nil && len(s.jobs) == 2
 			})
 			if err := forget(ctx, b); err != nil {
@@ -162,7 +162,7 @@ func TestCoordinator_NoticesASecondOne(t *testing.T) {
 		ended <- (&Worker{Client: b, Heartbeat: 20 * time.Millisecond}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) { return nil, nil })
 	}()
 	err := (&Coordinator{Client: a, Experiment: "e", Poll: 20 * time.Millisecond}).Run(ctx, []Job{{ID: "j"}}, func(r Result) error {
-		_, err := b.js.Publish(ctx, taken("e", r.Job), []byte("another"))
+		_, err := b.js.Publish(ctx, takenSubject("e", r.Job), []byte("another"))
 		return err
 	})
 	if !errors.Is(err, ErrCoordinated) {
@@ -208,7 +208,7 @@ func TestResults_LateOneIsDropped(t *testing.T) {
 	await.True(t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
 	// The coordinator is purging the job, so there may still be a conflict.
 	await.True(t, "the late result is stored", func() bool {
-		err := b.store(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
+		err := b.storePieces(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
 		if err != nil && !isConflict(err) {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestResults_LateOneIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the late result is removed", func() bool {
-		s, err := census(ctx, stream, "e")
+		s, err := countJobs(ctx, stream, "e")
 		return err == nil && !s.done["j"]
 	})
 	close(gate)
@@ -266,7 +266,7 @@ func TestJobs_SuspectsRunAlone(t *testing.T) {
 		delivered = append(delivered, m)
 	}
 	for _, m := range delivered {
-		if _, err := b.js.Publish(ctx, live("e", jobOf(m.Subject()), "try.ghost"), []byte("{}")); err != nil {
+		if _, err := b.js.Publish(ctx, liveSubject("e", jobOf(m.Subject()), "try.ghost"), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Nak(); err != nil {
@@ -291,7 +291,7 @@ func TestJobs_SuspectsRunAlone(t *testing.T) {
 	}
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- worker.work(working) }()
+	go func() { ended <- worker.serveJobs(working) }()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -39,16 +39,16 @@ type label struct {
 	Took     time.Duration `json:"took,omitempty"`
 }
 
-// piece returns the subject of a piece.
-func (l label) piece(experiment, job string, n int) string {
-	return live(experiment, job, "part."+l.Nonce+"."+strconv.Itoa(n))
+// pieceSubject returns the subject of a piece.
+func (l label) pieceSubject(experiment, job string, n int) string {
+	return liveSubject(experiment, job, "part."+l.Nonce+"."+strconv.Itoa(n))
 }
 
-// store stores a job or a result: first its pieces, then the message that makes them
+// storePieces stores a job or a result: first its pieces, then the message that makes them
 // valid. It returns a conflict if the subject already has that message.
-func (c *Client) store(ctx context.Context, experiment, job, kind string, l label, data []byte, trouble func(error)) error {
+func (c *Client) storePieces(ctx context.Context, experiment, job, kind string, l label, data []byte, trouble func(error)) error {
 	data = c.packer.EncodeAll(data, nil)
-	m := nats.NewMsg(live(experiment, job, kind))
+	m := nats.NewMsg(liveSubject(experiment, job, kind))
 	if len(data) <= pieceSize {
 		m.Data = data
 	} else {
@@ -58,9 +58,9 @@ func (c *Client) store(ctx context.Context, experiment, job, kind string, l labe
 		pieces.SetLimit(piecesAtOnce)
 		for n := range l.Pieces {
 			pieces.Go(func() error {
-				p := nats.NewMsg(l.piece(experiment, job, n))
+				p := nats.NewMsg(l.pieceSubject(experiment, job, n))
 				p.Data = data[n*pieceSize : min((n+1)*pieceSize, len(data))]
-				err := c.insist(pctx, experiment, trouble, func(ctx context.Context) error { return c.publish(ctx, p) })
+				err := c.retryRequest(pctx, experiment, trouble, func(ctx context.Context) error { return c.publishOnce(ctx, p) })
 				if isConflict(err) { // it was stored, but the answer was lost
 					return nil
 				}
@@ -76,15 +76,15 @@ func (c *Client) store(ctx context.Context, experiment, job, kind string, l labe
 		return err
 	}
 	m.Header.Set(labelHeader, string(text))
-	return c.insist(ctx, experiment, trouble, func(ctx context.Context) error { return c.publish(ctx, m) })
+	return c.retryRequest(ctx, experiment, trouble, func(ctx context.Context) error { return c.publishOnce(ctx, m) })
 }
 
 // errSpoilt means that a payload or result on the server differs from what was stored.
 var errCorrupt = errors.New("not what was stored")
 
-// load reads what store stored, starting from the message that makes it valid. The error
+// loadPieces reads what store stored, starting from the message that makes it valid. The error
 // is jetstream.ErrMsgNotFound if pieces are missing because the job was purged.
-func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, job string, header nats.Header, body []byte) (label, []byte, error) {
+func (c *Client) loadPieces(ctx context.Context, stream jetstream.Stream, experiment, job string, header nats.Header, body []byte) (label, []byte, error) {
 	var l label
 	if err := json.Unmarshal([]byte(header.Get(labelHeader)), &l); err != nil {
 		return l, nil, fmt.Errorf("job %s of experiment %s: its message on the server is %w: %v", job, experiment, errCorrupt, err)
@@ -95,8 +95,8 @@ func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, 
 		pieces.SetLimit(piecesAtOnce)
 		for n := range all {
 			pieces.Go(func() error {
-				return c.insist(pctx, experiment, nil, func(ctx context.Context) error {
-					m, err := stream.GetLastMsgForSubject(ctx, l.piece(experiment, job, n))
+				return c.retryRequest(pctx, experiment, nil, func(ctx context.Context) error {
+					m, err := stream.GetLastMsgForSubject(ctx, l.pieceSubject(experiment, job, n))
 					if err == nil {
 						all[n] = m.Data
 					}

@@ -118,7 +118,7 @@ func (r role) coordinate(ctx context.Context, client *cluster.Client) error {
 		fmt.Println("holding")
 		select {}
 	}
-	c := &cluster.Coordinator{Client: client, Experiment: "e", Requirement: cluster.Here("1"), Poll: quick, AckWait: r.AckWait}
+	c := &cluster.Coordinator{Client: client, Experiment: "e", Requirement: cluster.RequireThisMachine("1"), Poll: quick, AckWait: r.AckWait}
 	return c.Run(ctx, all, func(result cluster.Result) error {
 		n++
 		if n == r.HoldAt && !r.Stored {

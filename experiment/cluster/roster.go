@@ -25,7 +25,7 @@ type heard struct {
 
 // updateStatus processes a worker's status.
 func (r *roster) updateStatus(now time.Time, status WorkerStatus) {
-	status.Refused = r.requirement.Refusal(status.WorkerInfo)
+	status.Refused = r.requirement.ExplainRefusal(status.WorkerInfo)
 	r.mu.Lock()
 	h := r.workers[status.Instance]
 	if status.Leaving {
@@ -47,9 +47,9 @@ func (r *roster) updateStatus(now time.Time, status WorkerStatus) {
 	}
 }
 
-// expire marks workers as lost that have been silent for four of their heartbeats,
+// expireWorkers marks workers as lost that have been silent for four of their heartbeats,
 // and forgets those that have been silent for a hundred.
-func (r *roster) expire(now time.Time) {
+func (r *roster) expireWorkers(now time.Time) {
 	r.mu.Lock()
 	var lost []string
 	for instance, h := range r.workers {
@@ -68,8 +68,8 @@ func (r *roster) expire(now time.Time) {
 	}
 }
 
-// all returns the workers that are not lost.
-func (r *roster) all() []WorkerStatus {
+// listWorkers returns the workers that are not lost.
+func (r *roster) listWorkers() []WorkerStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []WorkerStatus
@@ -82,10 +82,10 @@ func (r *roster) all() []WorkerStatus {
 	return all
 }
 
-// running returns the number of jobs of the roster's experiment that workers have.
-func (r *roster) running() int {
+// countRunning returns the number of jobs of the roster's experiment that workers have.
+func (r *roster) countRunning() int {
 	n := 0
-	for _, w := range r.all() {
+	for _, w := range r.listWorkers() {
 		for _, j := range w.Jobs {
 			if j.Experiment == r.experiment {
 				n++

@@ -24,11 +24,11 @@ func TestRoster_SaysWhoComesAndGoes(t *testing.T) {
 		told = nil
 		do()
 		var there []string
-		for _, w := range r.all() {
+		for _, w := range r.listWorkers() {
 			there = append(there, w.Name)
 		}
-		if !slices.Equal(told, say) || r.running() != running || !slices.Equal(there, names) {
-			t.Errorf("%s: told %q, %d running, workers %q", what, told, r.running(), there)
+		if !slices.Equal(told, say) || r.countRunning() != running || !slices.Equal(there, names) {
+			t.Errorf("%s: told %q, %d running, workers %q", what, told, r.countRunning(), there)
 		}
 	}
 	step("joins", func() {
@@ -36,12 +36,12 @@ func TestRoster_SaysWhoComesAndGoes(t *testing.T) {
 	}, 1, []string{"a"}, "worker a has joined: 2 at once, linux/arm64")
 	step("refused", func() { r.updateStatus(at, worker("b", "2")) }, 1, []string{"a", "b"}, `worker b is refused: it is version "2", not "1"`)
 	step("not twice", func() { r.updateStatus(at, worker("b", "2")) }, 1, []string{"a", "b"})
-	step("still there", func() { r.expire(at.Add(4 * time.Second)) }, 1, []string{"a", "b"})
+	step("still there", func() { r.expireWorkers(at.Add(4 * time.Second)) }, 1, []string{"a", "b"})
 	step("another word", func() { r.updateStatus(at.Add(4*time.Second), worker("b", "2")) }, 1, []string{"a", "b"})
-	step("silent", func() { r.expire(at.Add(5 * time.Second)) }, 0, []string{"b"}, "worker a is silent; if it stays silent, others get its jobs")
-	step("not told again", func() { r.expire(at.Add(6 * time.Second)) }, 0, []string{"b"})
+	step("silent", func() { r.expireWorkers(at.Add(5 * time.Second)) }, 0, []string{"b"}, "worker a is silent; if it stays silent, others get its jobs")
+	step("not told again", func() { r.expireWorkers(at.Add(6 * time.Second)) }, 0, []string{"b"})
 	step("back", func() { r.updateStatus(at.Add(6*time.Second), worker("a", "1")) }, 0, []string{"a", "b"}, "worker a is back")
 	step("leaves", func() { r.updateStatus(at, leaving) }, 0, []string{"b"}, "worker a has left")
 	step("leaves twice", func() { r.updateStatus(at, leaving) }, 0, []string{"b"})
-	step("forgotten", func() { r.expire(at.Add(200 * time.Second)) }, 0, nil)
+	step("forgotten", func() { r.expireWorkers(at.Add(200 * time.Second)) }, 0, nil)
 }

@@ -40,25 +40,25 @@ func newRunning(ctx context.Context, s *workerSession, e *opened, m jetstream.Ms
 	return r
 }
 
-func (r *running) key() jobKey { return jobKey{r.experiment.id, r.id} }
+func (r *running) jobKey() jobKey { return jobKey{r.experiment.id, r.id} }
 
-func (r *running) tryPrefix() string { return live(r.experiment.id, r.id, "try.") }
+func (r *running) tryPrefix() string { return liveSubject(r.experiment.id, r.id, "try.") }
 
-// insist repeats a request for this job's experiment until it succeeds.
-func (r *running) insist(what string, do func(context.Context) error) error {
-	return r.session.client.insist(r.context, r.experiment.id, r.session.troubleOf(what+" job "+r.id), do)
+// retryRequest repeats a request for this job's experiment until it succeeds.
+func (r *running) retryRequest(what string, do func(context.Context) error) error {
+	return r.session.client.retryRequest(r.context, r.experiment.id, r.session.troubleOf(what+" job "+r.id), do)
 }
 
-// finish ends the job on this worker, unless it has already ended, and calls say to tell
+// finishOnce ends the job on this worker, unless it has already ended, and calls say to tell
 // the server what to do with it.
-func (r *running) finish(say func()) {
+func (r *running) finishOnce(say func()) {
 	r.ended.Do(func() {
 		r.unwatch()
 		r.cancel(errGivenBack)
 		s := r.session
 		s.mu.Lock()
-		if s.jobs[r.key()] == r {
-			delete(s.jobs, r.key())
+		if s.jobs[r.jobKey()] == r {
+			delete(s.jobs, r.jobKey())
 		}
 		s.mu.Unlock()
 		say()
@@ -67,12 +67,12 @@ func (r *running) finish(say func()) {
 
 // yieldJob ends the job here because another worker has it.
 func (r *running) yieldJob() {
-	r.finish(func() { r.message.NakWithDelay(r.experiment.ackWait) })
+	r.finishOnce(func() { r.message.NakWithDelay(r.experiment.ackWait) })
 }
 
 // returnJob ends the job and lets the server give it to another worker at once.
 func (r *running) returnJob() {
-	r.finish(func() {
+	r.finishOnce(func() {
 		if r.session.client.nc.IsConnected() && context.Cause(r.experiment.ended) == nil {
 			// Without the record other workers do not count this as a death.
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -83,25 +83,25 @@ func (r *running) returnJob() {
 	})
 }
 
-// begin reports whether this worker should run a job that was delivered. If not, the
+// mayRun reports whether this worker should run a job that was delivered. If not, the
 // server has been told what to do with it.
-func (s *workerSession) begin(r *running) bool {
+func (s *workerSession) mayRun(r *running) bool {
 	delivered := uint64(1)
 	if meta, err := r.message.Metadata(); err == nil {
 		delivered = meta.NumDelivered
 	}
-	if s.has(r.key()) {
+	if s.hasJob(r.jobKey()) {
 		r.yieldJob() // this worker already has it, but reported that too late
 		return false
 	}
 	s.mu.Lock()
-	s.jobs[r.key()] = r
+	s.jobs[r.jobKey()] = r
 	s.mu.Unlock()
 	go r.renewClaim()
 	if delivered == 1 {
 		return true
 	}
-	run, err := s.again(r)
+	run, err := s.mayRunAgain(r)
 	if err != nil {
 		r.returnJob()
 	}
@@ -122,11 +122,11 @@ func (r *running) renewClaim() {
 	}
 }
 
-// again decides about a job that was delivered before: it may have a result, be running
+// mayRunAgain decides about a job that was delivered before: it may have a result, be running
 // on another worker, have killed too many workers, or be ready to run.
-func (s *workerSession) again(r *running) (run bool, err error) {
+func (s *workerSession) mayRunAgain(r *running) (run bool, err error) {
 	var tries []string
-	if err := r.insist("look for earlier workers of", func(ctx context.Context) error {
+	if err := r.retryRequest("look for earlier workers of", func(ctx context.Context) error {
 		info, err := r.experiment.stream.Info(ctx, jetstream.WithSubjectFilter(r.tryPrefix()+"*"))
 		if err != nil {
 			return err
@@ -152,13 +152,13 @@ func (s *workerSession) again(r *running) (run bool, err error) {
 	// This must come after asking the others: a worker that no longer has the job has
 	// stored its result or given it back. The order matters too: a result is removed once
 	// it is recorded as taken.
-	for _, subject := range []string{live(r.experiment.id, r.id, "done"), taken(r.experiment.id, r.id)} {
-		err := r.insist("look for a result of", func(ctx context.Context) error {
+	for _, subject := range []string{liveSubject(r.experiment.id, r.id, "done"), takenSubject(r.experiment.id, r.id)} {
+		err := r.retryRequest("look for a result of", func(ctx context.Context) error {
 			_, err := r.experiment.stream.GetLastMsgForSubject(ctx, subject)
 			return err
 		})
 		if err == nil {
-			r.finish(func() { r.message.Ack() })
+			r.finishOnce(func() { r.message.Ack() })
 			return false, nil
 		}
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -190,7 +190,7 @@ func (s *workerSession) askWorker(r *running, instance string) (has, alive bool)
 	if instance == s.info.Instance {
 		return false, true
 	}
-	answers, err := gather[hasWire](r.context, s.client.nc, workerPrefix+instance, jobWire{r.experiment.id, r.id}, 2*time.Second, func(hasWire) bool { return true })
+	answers, err := gatherAnswers[hasWire](r.context, s.client.nc, workerPrefix+instance, jobWire{r.experiment.id, r.id}, 2*time.Second, func(hasWire) bool { return true })
 	if err != nil || len(answers) == 0 {
 		return false, false
 	}
@@ -212,7 +212,7 @@ func (r *running) failJob(dead []string) error {
 	}
 	slices.Sort(names)
 	text := fmt.Sprintf("%d workers died while they ran it: %s", len(dead), strings.Join(names, ", "))
-	return r.deliver(label{Failed: true}, []byte(text))
+	return r.deliverResult(label{Failed: true}, []byte(text))
 }
 
 // recordTry records that this worker has started the job.
@@ -221,28 +221,28 @@ func (r *running) recordTry() error {
 	if err != nil {
 		return err
 	}
-	return r.insist("note the beginning of", func(ctx context.Context) error {
+	return r.retryRequest("note the beginning of", func(ctx context.Context) error {
 		_, err := r.session.client.js.Publish(ctx, r.tryPrefix()+r.session.info.Instance, who, jetstream.WithRetryAttempts(0))
 		return err
 	})
 }
 
-// perform runs the job and stores its result, or gives the job back.
-func (r *running) perform() {
+// runAndStore runs the job and stores its result, or gives the job back.
+func (r *running) runAndStore() {
 	defer r.returnJob()
 	if err := r.recordTry(); err != nil {
 		return
 	}
-	job, err := r.load()
+	job, err := r.loadJob()
 	if err != nil {
 		if !errors.Is(err, errGone) && r.context.Err() == nil {
-			r.session.client.notice("worker %s: %v", r.session.info.Name, err)
-			r.deliver(label{Failed: true}, []byte(err.Error()))
+			r.session.client.logNotice("worker %s: %v", r.session.info.Name, err)
+			r.deliverResult(label{Failed: true}, []byte(err.Error()))
 		}
 		return
 	}
 	began := time.Now()
-	output, err := r.call(job)
+	output, err := r.callWorker(job)
 	if r.context.Err() != nil {
 		return
 	}
@@ -250,20 +250,20 @@ func (r *running) perform() {
 	if err != nil {
 		l.Failed, output = true, []byte(err.Error())
 	}
-	r.deliver(l, output)
+	r.deliverResult(l, output)
 }
 
-// load reads the job's payload.
-func (r *running) load() (Job, error) {
-	_, payload, err := r.session.client.load(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
+// loadJob reads the job's payload.
+func (r *running) loadJob() (Job, error) {
+	_, payload, err := r.session.client.loadPieces(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = errGone // it has a result, or is no longer wanted
 	}
 	return Job{ID: r.id, Payload: payload}, err
 }
 
-// call calls the worker's function.
-func (r *running) call(job Job) (output []byte, err error) {
+// callWorker calls the worker's function.
+func (r *running) callWorker(job Job) (output []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -272,22 +272,22 @@ func (r *running) call(job Job) (output []byte, err error) {
 	return r.session.run(r.context, job, &reporter{running: r})
 }
 
-// deliver stores a result, unless there already is one, and finishes the job.
-func (r *running) deliver(l label, data []byte) error {
+// deliverResult stores a result, unless there already is one, and finishes the job.
+func (r *running) deliverResult(l label, data []byte) error {
 	s := r.session
 	l.Worker, l.Instance = s.info.Name, s.info.Instance
-	err := s.client.store(r.context, r.experiment.id, r.id, "done", l, data, s.troubleOf("store the result of job "+r.id))
+	err := s.client.storePieces(r.context, r.experiment.id, r.id, "done", l, data, s.troubleOf("store the result of job "+r.id))
 	if err != nil && !isConflict(err) {
 		if !errors.Is(err, errGone) && !errors.Is(err, errGivenBack) && r.context.Err() == nil {
-			s.client.notice("worker %s: cannot store the result of job %s: %v", s.info.Name, r.id, err)
+			s.client.logNotice("worker %s: cannot store the result of job %s: %v", s.info.Name, r.id, err)
 		}
 		return err
 	}
 	s.client.nc.Publish(nudgeSubject(r.experiment.id), nil)
 	// If this message is lost, the job is delivered again, and the worker that gets it
 	// finds the result.
-	s.client.once(r.context, r.message.DoubleAck)
-	r.finish(func() {})
+	s.client.requestOnce(r.context, r.message.DoubleAck)
+	r.finishOnce(func() {})
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (w *Worker) Run(ctx context.Context, run RunFunc) error {
 	if err != nil {
 		return err
 	}
-	return s.work(ctx)
+	return s.serveJobs(ctx)
 }
 
 func (w *Worker) newWorkerSession(run RunFunc) (*workerSession, error) {
@@ -110,7 +110,7 @@ type workerSession struct {
 	turn        int // whose turn it is among the experiments
 }
 
-func (s *workerSession) work(ctx context.Context) error {
+func (s *workerSession) serveJobs(ctx context.Context) error {
 	// Jobs end with ctx, or with the connection.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -118,7 +118,7 @@ func (s *workerSession) work(ctx context.Context) error {
 
 	news := make(chan struct{}, 1)
 	for subject, answer := range map[string]nats.MsgHandler{
-		newsSubject:                    func(*nats.Msg) { signal(news) },
+		newsSubject:                    func(*nats.Msg) { wakeReader(news) },
 		askWorkersSubject:              s.sayStatus,
 		workerPrefix + s.info.Instance: s.sayWhetherItHas,
 	} {
@@ -130,7 +130,7 @@ func (s *workerSession) work(ctx context.Context) error {
 	}
 
 	var tasks, performed sync.WaitGroup
-	tasks.Go(func() { s.watch(ctx, news) })
+	tasks.Go(func() { s.sendStatusAndWatch(ctx, news) })
 	tasks.Go(func() { s.takeJobs(ctx, &performed) })
 	<-ctx.Done()
 	s.giveAllBack()
@@ -144,8 +144,8 @@ func (s *workerSession) work(ctx context.Context) error {
 	return nil
 }
 
-// watch sends the worker's status and looks for experiments, until ctx ends.
-func (s *workerSession) watch(ctx context.Context, news <-chan struct{}) {
+// sendStatusAndWatch sends the worker's status and looks for experiments, until ctx ends.
+func (s *workerSession) sendStatusAndWatch(ctx context.Context, news <-chan struct{}) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
 	for {
@@ -163,8 +163,8 @@ func (s *workerSession) watch(ctx context.Context, news <-chan struct{}) {
 // findExperiments opens new experiments and closes those that are gone.
 func (s *workerSession) findExperiments(ctx context.Context) {
 	var streams []found
-	if err := s.client.once(ctx, func(ctx context.Context) (err error) {
-		streams, err = s.client.list(ctx)
+	if err := s.client.requestOnce(ctx, func(ctx context.Context) (err error) {
+		streams, err = s.client.listStreams(ctx)
 		return err
 	}); err != nil {
 		return // the server is away; the client reports that
@@ -172,7 +172,7 @@ func (s *workerSession) findExperiments(ctx context.Context) {
 	there := map[string]bool{}
 	for _, f := range streams {
 		there[f.id] = true
-		s.open(ctx, f)
+		s.openExperiment(ctx, f)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,9 +189,9 @@ func (s *workerSession) findExperiments(ctx context.Context) {
 	}
 }
 
-// open starts taking an experiment's jobs if the worker meets its requirement. What fails is
+// openExperiment starts taking an experiment's jobs if the worker meets its requirement. What fails is
 // retried at the next heartbeat.
-func (s *workerSession) open(ctx context.Context, f found) {
+func (s *workerSession) openExperiment(ctx context.Context, f found) {
 	s.mu.Lock()
 	known := s.experiments[f.id]
 	s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *workerSession) open(ctx context.Context, f found) {
 	refusal := ""
 	if err != nil {
 		refusal = err.Error()
-	} else if why := r.requirement.Refusal(s.info); why != "" {
+	} else if why := r.requirement.ExplainRefusal(s.info); why != "" {
 		refusal = "this worker " + why
 	}
 	if refusal != "" {
@@ -214,12 +214,12 @@ func (s *workerSession) open(ctx context.Context, f found) {
 		s.refused[f.id] = true
 		s.mu.Unlock()
 		if !told {
-			s.client.notice("experiment %s refuses worker %s: %s", f.id, s.info.Name, refusal)
+			s.client.logNotice("experiment %s refuses worker %s: %s", f.id, s.info.Name, refusal)
 		}
 		return
 	}
 	e := &opened{id: f.id, rules: r}
-	if s.client.once(ctx, func(ctx context.Context) (err error) {
+	if s.client.requestOnce(ctx, func(ctx context.Context) (err error) {
 		if e.stream, err = s.client.js.Stream(ctx, streamName(f.id)); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (s *workerSession) open(ctx context.Context, f found) {
 	s.mu.Lock()
 	s.experiments[f.id] = e
 	s.mu.Unlock()
-	signal(s.changed)
+	wakeReader(s.changed)
 }
 
 // inTurn returns the experiments whose jobs may be taken, starting with a different one each
@@ -267,7 +267,7 @@ func (s *workerSession) takeJobs(ctx context.Context, performed *sync.WaitGroup)
 		}
 		r := newRunning(ctx, s, e, m)
 		held := int64(1)
-		begun := s.begin(r)
+		begun := s.mayRun(r)
 		if begun && r.alone && s.info.Slots > 1 {
 			rest := int64(s.info.Slots) - 1
 			if begun = s.slots.Acquire(r.context, rest) == nil; begun {
@@ -282,7 +282,7 @@ func (s *workerSession) takeJobs(ctx context.Context, performed *sync.WaitGroup)
 		}
 		performed.Go(func() {
 			defer s.slots.Release(held)
-			r.perform()
+			r.runAndStore()
 		})
 	}
 }
@@ -314,7 +314,7 @@ func (s *workerSession) takeJob(ctx context.Context) (*opened, jetstream.Msg) {
 			requests = append(requests, request{experiments[0], 200 * time.Millisecond})
 		}
 		for _, e := range requests {
-			m, err := s.fetch(e.opened, e.wait)
+			m, err := s.fetchJob(e.opened, e.wait)
 			switch {
 			case m != nil && ctx.Err() == nil:
 				return e.opened, m
@@ -333,9 +333,9 @@ func (s *workerSession) takeJob(ctx context.Context) (*opened, jetstream.Msg) {
 	}
 }
 
-// fetch requests one job and waits for it. It cannot return early: the server would count a
+// fetchJob requests one job and waits for it. It cannot return early: the server would count a
 // job that it sends in the meantime as delivered.
-func (s *workerSession) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
+func (s *workerSession) fetchJob(e *opened, wait time.Duration) (jetstream.Msg, error) {
 	var batch jetstream.MessageBatch
 	var err error
 	if wait == 0 {
@@ -375,12 +375,12 @@ func (s *workerSession) setTrouble(trouble string) {
 	s.trouble = trouble
 	s.mu.Unlock()
 	if changed && trouble != "" {
-		s.client.notice("worker %s: %s", s.info.Name, trouble)
+		s.client.logNotice("worker %s: %s", s.info.Name, trouble)
 	}
 }
 
-// status returns the worker's status.
-func (s *workerSession) status() WorkerStatus {
+// workerStatus returns the worker's status.
+func (s *workerSession) workerStatus() WorkerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := WorkerStatus{WorkerInfo: s.info, Trouble: s.trouble, Heartbeat: s.heartbeat}
@@ -392,25 +392,25 @@ func (s *workerSession) status() WorkerStatus {
 }
 
 func (s *workerSession) publishStatus(leaving bool) {
-	status := s.status()
+	status := s.workerStatus()
 	status.Leaving = leaving
 	s.client.publishJSON(statusSubject, status)
 }
 
 // sayStatus sends the status to whoever asked, or publishes it if there is no reply subject.
 func (s *workerSession) sayStatus(m *nats.Msg) {
-	s.client.publishJSON(cmp.Or(m.Reply, statusSubject), s.status())
+	s.client.publishJSON(cmp.Or(m.Reply, statusSubject), s.workerStatus())
 }
 
 // sayWhetherItHas tells another worker that was given a job whether this one has it.
 func (s *workerSession) sayWhetherItHas(m *nats.Msg) {
 	var key jobWire
 	if fromJSON(m.Data, &key) {
-		s.client.publishJSON(m.Reply, hasWire{s.has(jobKey{key.Experiment, key.Job})})
+		s.client.publishJSON(m.Reply, hasWire{s.hasJob(jobKey{key.Experiment, key.Job})})
 	}
 }
 
-func (s *workerSession) has(key jobKey) bool {
+func (s *workerSession) hasJob(key jobKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[key] != nil

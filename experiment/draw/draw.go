@@ -24,13 +24,13 @@ type Drawn struct {
 	SVG         []byte
 }
 
-// All draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. It draws
+// DrawPlots draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. It draws
 // all pictures that it can; the error describes the others.
-func All(e *experiment.Experiment, r *experiment.Report, jobs []experiment.Job, store *experiment.Store, dir string) (all []Drawn, err error) {
+func DrawPlots(e *experiment.Experiment, r *experiment.Report, jobs []experiment.Job, store *experiment.Store, dir string) (all []Drawn, err error) {
 	d := &drawer{e, r, jobs, store}
 	for i := range e.Plots {
 		p := &e.Plots[i]
-		drawn, perr := d.save(p, filepath.Join(dir, p.Name))
+		drawn, perr := d.savePlot(p, filepath.Join(dir, p.Name))
 		if perr != nil {
 			err = errors.Join(err, fmt.Errorf("picture %s: %w", p.Name, perr))
 			continue
@@ -48,10 +48,10 @@ type drawer struct {
 	store *experiment.Store
 }
 
-// save draws a picture into files with this name.
-func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
-	out := Drawn{Name: p.Name, Title: p.Title, Caption: d.caption(p)}
-	f, err := d.figure(p)
+// savePlot draws a picture into files with this name.
+func (d *drawer) savePlot(p *experiment.Plot, name string) (Drawn, error) {
+	out := Drawn{Name: p.Name, Title: p.Title, Caption: d.captionOf(p)}
+	f, err := d.figureOf(p)
 	if err != nil {
 		return out, err
 	}
@@ -67,11 +67,11 @@ func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
 	return out, err
 }
 
-// figure returns the figure of a picture.
-func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
-	f := &figure.Figure{Title: p.Title, ShareY: true, Names: d.names(p)}
+// figureOf returns the figure of a picture.
+func (d *drawer) figureOf(p *experiment.Plot) (*figure.Figure, error) {
+	f := &figure.Figure{Title: p.Title, ShareY: true, Names: d.lineNames(p)}
 	panels := []int{-1}
-	panel := d.e.Factor(p.Panels)
+	panel := d.e.FactorIndex(p.Panels)
 	if panel >= 0 {
 		panels = panels[:0]
 		for i := range d.e.Factors[panel].Levels {
@@ -88,7 +88,7 @@ func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 			fixed[panel] = level
 			title = levelName(&d.e.Factors[panel], level)
 		}
-		drawn, err := d.panel(p, fixed)
+		drawn, err := d.panelOf(p, fixed)
 		if err != nil {
 			return nil, err
 		}
@@ -101,25 +101,25 @@ func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 	return f, nil
 }
 
-// panel draws one panel, with some factors fixed.
-func (d *drawer) panel(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
+// panelOf draws one panel, with some factors fixed.
+func (d *drawer) panelOf(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
 	switch p.Kind {
 	case experiment.CDF:
-		return d.distribution(p, fixed)
+		return d.distributionPanel(p, fixed)
 	case experiment.Time:
 		return d.overTime(p, fixed)
 	case experiment.Bins:
-		return d.bins(p, fixed), nil
+		return d.binPanel(p, fixed), nil
 	case experiment.Heat:
-		return d.heat(p, fixed), nil
+		return d.heatPanel(p, fixed), nil
 	}
 	return d.overFactor(p, fixed), nil
 }
 
-// lines calls f for each line of a panel, with the levels that the line fixes and its name.
-func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[int]int, name string) error) error {
-	factors := d.e.Lines(p)
-	for _, levels := range experiment.Combinations(d.e.Factors, d.e.Zip) {
+// eachLine calls f for each line of a panel, with the levels that the line fixes and its name.
+func (d *drawer) eachLine(p *experiment.Plot, fixed map[int]int, f func(fixed map[int]int, name string) error) error {
+	factors := d.e.LineFactors(p)
+	for _, levels := range experiment.CombineLevels(d.e.Factors, d.e.Zip) {
 		// Take the first combination of each line, with all other factors at their first level.
 		first, name := true, ""
 		mine := map[int]int{}
@@ -149,15 +149,15 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 	return nil
 }
 
-// names says what the names of a picture's lines are: the levels of which factors, and the values
+// lineNames says what the names of a picture's lines are: the levels of which factors, and the values
 // of which column.
-func (d *drawer) names(p *experiment.Plot) string {
+func (d *drawer) lineNames(p *experiment.Plot) string {
 	var words []string
-	for _, i := range d.e.Lines(p) {
-		words = append(words, label(d.e.Factors[i].Name))
+	for _, i := range d.e.LineFactors(p) {
+		words = append(words, labelOf(d.e.Factors[i].Name))
 	}
 	if p.Split != "" {
-		words = append(words, label(p.Split))
+		words = append(words, labelOf(p.Split))
 	}
 	return strings.Join(words, ", ")
 }
@@ -171,8 +171,8 @@ func levelName(f *experiment.Factor, level int) string {
 	return name
 }
 
-// axis returns the axis of a quantity; values times scale are in its unit.
-func axis(label, column string, log bool) (a figure.Axis, scale float64) {
+// axisOf returns the axis of a quantity; values times scale are in its unit.
+func axisOf(label, column string, log bool) (a figure.Axis, scale float64) {
 	u, scale := table.UnitOf(column)
 	a = figure.Axis{Label: label, Unit: map[table.Unit]figure.Unit{
 		table.Seconds: figure.Seconds, table.Bytes: figure.Bytes, table.BitsPerSecond: figure.BitsPerSecond, table.Share: figure.Ratio, table.Plain: figure.Number,

@@ -35,9 +35,9 @@ func example(t *testing.T) (*experiment.Experiment, *experiment.Report, []experi
 	}
 	store := experiment.NewStore(filepath.Join(t.TempDir(), "cells"))
 	var outcomes []experiment.Outcome
-	for _, levels := range experiment.Combinations(e.Factors, false) {
+	for _, levels := range experiment.CombineLevels(e.Factors, false) {
 		for _, seed := range e.Seeds {
-			e.Cells = append(e.Cells, experiment.Cell{Levels: levels, Seed: seed, Lab: []byte(experiment.Describe(e.Factors, levels))})
+			e.Cells = append(e.Cells, experiment.Cell{Levels: levels, Seed: seed, Lab: []byte(experiment.DescribeLevels(e.Factors, levels))})
 			x := float64(10*(levels[0]+1)) * float64(levels[1]+1)
 			b := table.Bundle{{Name: "flows", Columns: []table.Column{
 				{Name: "from", Texts: []string{"h1", "h2"}}, {Name: "size_bytes", Numbers: []float64{500, 5000}},
@@ -52,12 +52,12 @@ func example(t *testing.T) (*experiment.Experiment, *experiment.Report, []experi
 			if err := b.WriteZip(&zip); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Put(e.Jobs("v")[len(outcomes)-1].Key, zip.Bytes()); err != nil {
+			if err := store.Put(e.ListJobs("v")[len(outcomes)-1].Key, zip.Bytes()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	jobs := e.Jobs("v")
+	jobs := e.ListJobs("v")
 	return e, e.Report(jobs, outcomes, "v", ""), jobs, store
 }
 
@@ -75,7 +75,7 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 	d := &drawer{e, r, jobs, store}
 	draw := func(p experiment.Plot) *figure.Figure {
 		t.Helper()
-		f, err := d.figure(&p)
+		f, err := d.figureOf(&p)
 		if err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
@@ -141,7 +141,7 @@ func TestCaptions_SayWhatIsSeen(t *testing.T) {
 		{experiment.Plot{Kind: experiment.CDF, Of: "flows", Column: "fct_us", Split: "from"}, "Cumulative distribution of fct over the flows of 2 seeds; a line for each system, load, from."},
 		{experiment.Plot{Kind: experiment.Time, Of: "queue-series", Column: "tx_bps"}, "rate sent over time, seed 1; a line for each system, load."},
 	} {
-		if got := d.caption(&c.p); got != c.want {
+		if got := d.captionOf(&c.p); got != c.want {
 			t.Errorf("%s: %s\nwant %s", c.p.Kind, got, c.want)
 		}
 	}
@@ -171,7 +171,7 @@ func TestPictures_AreDrawnInEachFormat(t *testing.T) {
 		{Name: "heat", Kind: experiment.Heat, Measure: "fct", X: "load", Y: "system"},
 	}
 	dir := t.TempDir()
-	drawn, err := All(e, r, jobs, store, dir)
+	drawn, err := DrawPlots(e, r, jobs, store, dir)
 	if err == nil || len(drawn) != 2 || drawn[0].Title != "a title" || !bytes.Contains(drawn[1].SVG, []byte("<svg")) {
 		t.Fatalf("%d drawn: %v", len(drawn), err)
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/view/figure"
 )
 
-// header returns the header of a measure, which must exist.
-func (d *drawer) header(measure string) *experiment.Header {
+// headerOf returns the header of a measure, which must exist.
+func (d *drawer) headerOf(measure string) *experiment.Header {
 	i := slices.IndexFunc(d.r.Measures, func(h experiment.Header) bool { return h.Name == measure })
 	return &d.r.Measures[i]
 }
 
-// at finds the summary of a measure at some levels; factors that are not fixed match any
+// findSummary finds the summary of a measure at some levels; factors that are not fixed match any
 // level. It returns nil if there is none.
-func (d *drawer) at(measure, bin string, fixed map[int]int) *experiment.Summary {
+func (d *drawer) findSummary(measure, bin string, fixed map[int]int) *experiment.Summary {
 	for i := range d.r.Summaries {
 		s := &d.r.Summaries[i]
 		ok := s.Measure == measure && s.Bin == bin
@@ -37,18 +37,18 @@ type columns struct {
 	seen       bool // there is a value from the paper
 }
 
-// add adds a point; a nil or unknown summary is a gap.
-func (c *columns) add(x, scale float64, s *experiment.Summary) {
+// addPoint adds a point; a nil or unknown summary is a gap.
+func (c *columns) addPoint(x, scale float64, s *experiment.Summary) {
 	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
 	if s != nil {
 		y = float64(s.Value) * scale
 		low, high = y, y
-		if s.Low.Known() {
+		if s.Low.IsKnown() {
 			low, high = float64(s.Low)*scale, float64(s.High)*scale
 		}
 		if s.Paper != nil {
 			said, c.seen = s.Paper.Value*scale, true
-			c.paper.Reference = reference(s.Paper)
+			c.paper.Reference = sourceOfValue(s.Paper)
 		}
 	}
 	c.own.X, c.own.Y = append(c.own.X, x), append(c.own.Y, y)
@@ -56,8 +56,8 @@ func (c *columns) add(x, scale float64, s *experiment.Summary) {
 	c.paper.X, c.paper.Y = append(c.paper.X, x), append(c.paper.Y, said)
 }
 
-// series returns the columns as series; without x for bars.
-func (c *columns) series(name string, withX bool) []figure.Series {
+// toSeries returns the columns as series; without x for bars.
+func (c *columns) toSeries(name string, withX bool) []figure.Series {
 	c.own.Name, c.paper.Name = name, name
 	if !withX {
 		c.own.X, c.paper.X = nil, nil
@@ -68,8 +68,8 @@ func (c *columns) series(name string, withX bool) []figure.Series {
 	return []figure.Series{c.own}
 }
 
-// reference says in the legend where a paper's value comes from.
-func reference(p *experiment.PaperValue) string {
+// sourceOfValue says in the legend where a paper's value comes from.
+func sourceOfValue(p *experiment.PaperValue) string {
 	switch p.Origin {
 	case experiment.ReadOff:
 		return figure.ReadOff
@@ -83,12 +83,12 @@ func reference(p *experiment.PaperValue) string {
 
 // overFactor draws a measure over a factor, as lines or bars.
 func (d *drawer) overFactor(p *experiment.Plot, fixed map[int]int) *figure.Panel {
-	h, x := d.header(p.Measure), d.e.Factor(p.X)
+	h, x := d.headerOf(p.Measure), d.e.FactorIndex(p.X)
 	levels := d.e.Factors[x].Levels
-	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: label(p.X)}}
-	y, scale := axis(h.Title, h.Unit, p.LogY)
+	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: labelOf(p.X)}}
+	y, scale := axisOf(h.Title, h.Unit, p.LogY)
 	panel.Y = y
-	values, unit, ok := numbers(levels)
+	values, unit, ok := parseLevels(levels)
 	if ok && p.Kind == experiment.Line {
 		panel.X.Unit = unit
 		if p.LogX {
@@ -104,20 +104,20 @@ func (d *drawer) overFactor(p *experiment.Plot, fixed map[int]int) *figure.Panel
 	if p.Kind == experiment.Bars {
 		panel.Kind = figure.Bars
 	}
-	_ = d.lines(p, fixed, func(mine map[int]int, name string) error {
+	_ = d.eachLine(p, fixed, func(mine map[int]int, name string) error {
 		var c columns
 		for l := range levels {
 			mine[x] = l
-			c.add(values[l], scale, d.at(p.Measure, "", mine))
+			c.addPoint(values[l], scale, d.findSummary(p.Measure, "", mine))
 		}
-		panel.Series = append(panel.Series, c.series(name, p.Kind == experiment.Line)...)
+		panel.Series = append(panel.Series, c.toSeries(name, p.Kind == experiment.Line)...)
 		return nil
 	})
 	return panel
 }
 
-// numbers parses the levels of a factor as numbers with the same unit, if possible.
-func numbers(levels []string) (values []float64, unit figure.Unit, ok bool) {
+// parseLevels parses the levels of a factor as numbers with the same unit, if possible.
+func parseLevels(levels []string) (values []float64, unit figure.Unit, ok bool) {
 	for _, c := range []struct {
 		column string
 		unit   figure.Unit
@@ -137,13 +137,13 @@ func numbers(levels []string) (values []float64, unit figure.Unit, ok bool) {
 	return nil, "", false
 }
 
-// heat draws a measure over two factors.
-func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
-	h, x, y := d.header(p.Measure), d.e.Factor(p.X), d.e.Factor(p.Y)
-	z, scale := axis(h.Title, h.Unit, p.LogY)
+// heatPanel draws a measure over two factors.
+func (d *drawer) heatPanel(p *experiment.Plot, fixed map[int]int) *figure.Panel {
+	h, x, y := d.headerOf(p.Measure), d.e.FactorIndex(p.X), d.e.FactorIndex(p.Y)
+	z, scale := axisOf(h.Title, h.Unit, p.LogY)
 	panel := &figure.Panel{
 		Kind: figure.Heat, Z: &z,
-		X: figure.Axis{Label: label(p.X), Names: d.e.Factors[x].Levels}, Y: figure.Axis{Label: label(p.Y), Names: d.e.Factors[y].Levels},
+		X: figure.Axis{Label: labelOf(p.X), Names: d.e.Factors[x].Levels}, Y: figure.Axis{Label: labelOf(p.Y), Names: d.e.Factors[y].Levels},
 	}
 	for row := range d.e.Factors[y].Levels {
 		var values figure.Values
@@ -153,7 +153,7 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 				at[f] = l
 			}
 			v := table.Unknown
-			if s := d.at(p.Measure, "", at); s != nil {
+			if s := d.findSummary(p.Measure, "", at); s != nil {
 				v = float64(s.Value) * scale
 			}
 			values = append(values, v)
@@ -166,11 +166,11 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 // maxNamedBins is how many bins can have their names below the axis.
 const maxNamedBins = 8
 
-// bins draws a measure bin by bin.
-func (d *drawer) bins(p *experiment.Plot, fixed map[int]int) *figure.Panel {
-	h, m := d.header(p.Measure), d.e.Measure(p.Measure)
+// binPanel draws a measure bin by bin.
+func (d *drawer) binPanel(p *experiment.Plot, fixed map[int]int) *figure.Panel {
+	h, m := d.headerOf(p.Measure), d.e.FindMeasure(p.Measure)
 	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: m.By}}
-	y, scale := axis(h.Title, h.Unit, p.LogY)
+	y, scale := axisOf(h.Title, h.Unit, p.LogY)
 	panel.Y = y
 	var names []string
 	for _, s := range d.r.Of(p.Measure) {
@@ -183,23 +183,23 @@ func (d *drawer) bins(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 		values[i] = float64(i + 1)
 	}
 	if len(m.Edges) == len(names)+1 && len(names) > maxNamedBins && m.Edges[len(names)] <= float64(units.Never) {
-		x, xscale := axis(label(m.By), m.By, true)
+		x, xscale := axisOf(labelOf(m.By), m.By, true)
 		panel.X = x
 		for i := range values {
 			values[i] = m.Edges[i+1] * xscale
 		}
 	} else {
-		panel.X = figure.Axis{Label: label(m.By), Names: names}
+		panel.X = figure.Axis{Label: labelOf(m.By), Names: names}
 	}
 	if m.Edges == nil {
 		panel.Kind = figure.Bars // the bins have no order
 	}
-	_ = d.lines(p, fixed, func(mine map[int]int, name string) error {
+	_ = d.eachLine(p, fixed, func(mine map[int]int, name string) error {
 		var c columns
 		for i, bin := range names {
-			c.add(values[i], scale, d.at(p.Measure, bin, mine))
+			c.addPoint(values[i], scale, d.findSummary(p.Measure, bin, mine))
 		}
-		panel.Series = append(panel.Series, c.series(name, panel.Kind != figure.Bars)...)
+		panel.Series = append(panel.Series, c.toSeries(name, panel.Kind != figure.Bars)...)
 		return nil
 	})
 	return panel

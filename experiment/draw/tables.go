@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/view/figure"
 )
 
-// label returns a column's name without its unit, for an axis.
-func label(column string) string {
+// labelOf returns a column's name without its unit, for an axis.
+func labelOf(column string) string {
 	if _, scale := table.UnitOf(column); scale != 1 || strings.Contains(column, "_") {
 		if i := strings.LastIndexByte(column, '_'); i > 0 {
 			if u, _ := table.UnitOf(column); u != table.Plain {
@@ -30,9 +30,9 @@ func label(column string) string {
 	return strings.ReplaceAll(column, "_", " ")
 }
 
-// cells calls f with the tables of the cells at some levels, for all seeds or only the
+// eachCell calls f with the tables of the cells at some levels, for all seeds or only the
 // first.
-func (d *drawer) cells(fixed map[int]int, allSeeds bool, f func(b table.Bundle) error) error {
+func (d *drawer) eachCell(fixed map[int]int, allSeeds bool, f func(b table.Bundle) error) error {
 	found := false
 	for i := range d.e.Cells {
 		c := &d.e.Cells[i]
@@ -64,14 +64,14 @@ type group struct {
 	x, y []float64
 }
 
-// rows distributes the rows of a picture's table to lines: by its Split, or all to one
+// distributeRows distributes the rows of a picture's table to lines: by its Split, or all to one
 // line. XColumn may be empty.
-func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn string) ([]group, error) {
+func distributeRows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn string) ([]group, error) {
 	t := b.Table(p.Of)
 	if t == nil {
 		return nil, fmt.Errorf("the run left no table %q", p.Of)
 	}
-	chosen, err := p.Where.Rows(t)
+	chosen, err := p.Where.FilterRows(t)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn 
 		if n == "" {
 			continue
 		}
-		if columns[i] = t.Column(n); columns[i] == nil {
+		if columns[i] = t.FindColumn(n); columns[i] == nil {
 			return nil, &table.UnknownColumnError{Table: t.Name, Column: n, Has: t.Names()}
 		}
 	}
@@ -113,8 +113,8 @@ func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn 
 	return all, nil
 }
 
-// sorted sorts the groups of one line by name, in natural order.
-func sorted(all []group) []group {
+// sortGroups sorts the groups of one line by name, in natural order.
+func sortGroups(all []group) []group {
 	sort.SliceStable(all, func(i, j int) bool { return natural.Less(all[i].name, all[j].name) })
 	return all
 }
@@ -133,18 +133,18 @@ func rowsOf(name string) string {
 // maxSteps bounds the points of a distribution.
 const maxSteps = 2000
 
-// distribution draws the cumulative distribution of a column, all seeds together.
-func (d *drawer) distribution(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
+// distributionPanel draws the cumulative distribution of a column, all seeds together.
+func (d *drawer) distributionPanel(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
 	panel := &figure.Panel{Kind: figure.CDF, Y: figure.Axis{Label: "share of " + rowsOf(p.Of)}}
-	x, scale := axis(label(p.Column), p.Column, p.LogX)
+	x, scale := axisOf(labelOf(p.Column), p.Column, p.LogX)
 	panel.X = x
-	err := d.lines(p, fixed, func(mine map[int]int, name string) error {
+	err := d.eachLine(p, fixed, func(mine map[int]int, name string) error {
 		var all []group
-		err := d.cells(mine, true, func(b table.Bundle) (err error) {
-			all, err = rows(p, b, all, name, "")
+		err := d.eachCell(mine, true, func(b table.Bundle) (err error) {
+			all, err = distributeRows(p, b, all, name, "")
 			return err
 		})
-		for _, g := range sorted(all) {
+		for _, g := range sortGroups(all) {
 			for i := range g.y {
 				g.y[i] *= scale
 			}
@@ -162,16 +162,16 @@ func (d *drawer) overTime(p *experiment.Plot, fixed map[int]int) (*figure.Panel,
 	if strings.HasPrefix(p.Column, "queue") {
 		panel.Steps = figure.Straight // it is the length at that instant
 	}
-	panel.X, _ = axis("time", "time_s", false)
-	y, scale := axis(label(p.Column), p.Column, p.LogY)
+	panel.X, _ = axisOf("time", "time_s", false)
+	y, scale := axisOf(labelOf(p.Column), p.Column, p.LogY)
 	panel.Y = y
-	err := d.lines(p, fixed, func(mine map[int]int, name string) error {
+	err := d.eachLine(p, fixed, func(mine map[int]int, name string) error {
 		var all []group
-		err := d.cells(mine, false, func(b table.Bundle) (err error) {
-			all, err = rows(p, b, all, name, "time_s")
+		err := d.eachCell(mine, false, func(b table.Bundle) (err error) {
+			all, err = distributeRows(p, b, all, name, "time_s")
 			return err
 		})
-		for _, g := range sorted(all) {
+		for _, g := range sortGroups(all) {
 			for i := range g.y {
 				if g.y[i] *= scale; p.LogY && g.y[i] <= 0 {
 					g.y[i] = table.Unknown // a gap: it has no place on the axis

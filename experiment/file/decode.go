@@ -137,7 +137,7 @@ func (f *readForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 		r.Read(&f.regexpFile, n, what)
 		return
 	}
-	names := texts(experiment.Formats)
+	names := toStrings(experiment.Formats)
 	if !slices.Contains(names, text) {
 		r.FailAt(n, suggest.Hint(text, "the readers are", names)+"; for any other program use a regular expression: {regexp: 'took (?P<time_ms>[0-9.]+) ms'}", "%s: there is no reader for the output of %q", what, text)
 	}
@@ -146,7 +146,7 @@ func (f *readForm) DecodeNode(r *yamlfile.Reader, n ast.Node, what string) {
 
 // MakeSchema allows either form.
 func (readForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema(texts(experiment.Formats)...), m.SchemaOf(reflect.TypeFor[regexpFile]())}}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.EnumSchema(toStrings(experiment.Formats)...), m.SchemaOf(reflect.TypeFor[regexpFile]())}}
 }
 
 // maxSeeds bounds the seeds of an experiment.
@@ -224,34 +224,34 @@ func (combine) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 type center experiment.Center
 
 // UnmarshalText reads one of experiment.Centers.
-func (c *center) UnmarshalText(b []byte) error { return oneOf(c, b, texts(experiment.Centers)) }
+func (c *center) UnmarshalText(b []byte) error { return oneOf(c, b, toStrings(experiment.Centers)) }
 
 // MakeSchema allows the words.
 func (center) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.EnumSchema(texts(experiment.Centers)...)
+	return yamlfile.EnumSchema(toStrings(experiment.Centers)...)
 }
 
 type plotKind experiment.PlotKind
 
 // UnmarshalText reads one of experiment.PlotKinds.
-func (k *plotKind) UnmarshalText(b []byte) error { return oneOf(k, b, texts(experiment.PlotKinds)) }
+func (k *plotKind) UnmarshalText(b []byte) error { return oneOf(k, b, toStrings(experiment.PlotKinds)) }
 
 // MakeSchema allows the words.
 func (plotKind) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.EnumSchema(texts(experiment.PlotKinds)...)
+	return yamlfile.EnumSchema(toStrings(experiment.PlotKinds)...)
 }
 
 type origin experiment.Origin
 
 // UnmarshalText reads one of experiment.Origins.
-func (o *origin) UnmarshalText(b []byte) error { return oneOf(o, b, texts(experiment.Origins)) }
+func (o *origin) UnmarshalText(b []byte) error { return oneOf(o, b, toStrings(experiment.Origins)) }
 
 // MakeSchema allows the words.
 func (origin) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.EnumSchema(texts(experiment.Origins)...)
+	return yamlfile.EnumSchema(toStrings(experiment.Origins)...)
 }
 
-func texts[T ~string](words []T) (all []string) {
+func toStrings[T ~string](words []T) (all []string) {
 	for _, w := range words {
 		all = append(all, string(w))
 	}

@@ -52,7 +52,7 @@ func Parse(path string, src []byte, o Options) (*experiment.Experiment, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := v.resolve(); err != nil {
+	if err := v.resolveExperiment(); err != nil {
 		return nil, err
 	}
 	return v.e, nil
@@ -82,23 +82,23 @@ var (
 	identifierPattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// resolve fills in the experiment; the error lists all faults.
-func (v *resolver) resolve() error {
-	v.header()
-	v.clocks()
-	v.factors()
-	v.programs()
-	v.seeds()
-	v.record()
-	if err := v.lab(); err != nil {
+// resolveExperiment fills in the experiment; the error lists all faults.
+func (v *resolver) resolveExperiment() error {
+	v.resolveHeader()
+	v.resolveClocks()
+	v.resolveFactors()
+	v.resolvePrograms()
+	v.resolveSeeds()
+	v.resolveRecording()
+	if err := v.readLab(); err != nil {
 		return err
 	}
 	if err := v.Err(); err != nil {
 		return err
 	}
-	v.measures()
-	v.plots()
-	v.paper()
+	v.resolveMeasures()
+	v.resolvePlots()
+	v.resolvePaper()
 	if err := v.Err(); err != nil {
 		return err
 	}
@@ -106,19 +106,19 @@ func (v *resolver) resolve() error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	return v.cells()
+	return v.makeCells()
 }
 
-// set overrides *to with a setting of the file, if from is not nil.
-func set[T any](to, from *T) {
+// override overrides *to with a setting of the file, if from is not nil.
+func override[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-func (v *resolver) header() {
+func (v *resolver) resolveHeader() {
 	e, f := v.e, &v.file
-	set(&e.Title, f.Title)
+	override(&e.Title, f.Title)
 	if f.Name != nil {
 		e.Name = *f.Name
 		if !namePattern.MatchString(e.Name) {
@@ -134,33 +134,33 @@ func (v *resolver) header() {
 	if f.Limit.Time != nil {
 		e.Timeout = time.Duration(*f.Limit.Time / units.Nanosecond)
 	}
-	set(&e.Memory, f.Limit.Memory)
+	override(&e.Memory, f.Limit.Memory)
 	if v.options.Quick && f.Quick == nil {
 		v.ReportFault(f, "write quick: with smaller settings, such as seeds: 1", "the file has no quick form")
 	}
 }
 
-// factors resolves the factors.
-func (v *resolver) factors() {
+// resolveFactors resolves the factors.
+func (v *resolver) resolveFactors() {
 	for i := range v.file.Vary {
 		name, form := &v.file.Vary[i].Name, &v.file.Vary[i].Value
 		if !identifierPattern.MatchString(*name) || *name == "bin" || *name == "seed" {
 			v.ReportFault(name, "letters, digits and _, but not bin or seed", "%q cannot be a factor's name", *name)
 		}
-		if v.e.Factor(*name) >= 0 {
+		if v.e.FactorIndex(*name) >= 0 {
 			v.ReportFault(name, "the clocks are already a factor of that name", "%q cannot be a factor's name", *name)
 		}
 		f := experiment.Factor{Name: *name}
 		var levels []level
 		add := func(place any, name string, l level) {
-			if f.Level(name) >= 0 {
+			if f.LevelIndex(name) >= 0 {
 				v.ReportFault(place, "", "%s has the level %q twice", f.Name, name)
 			}
 			f.Levels, levels = append(f.Levels, name), append(levels, l)
 		}
 		for k := range form.levels {
 			entry := &form.levels[k]
-			add(&entry.Name, entry.Name, v.patches(entry.Value))
+			add(&entry.Name, entry.Name, v.resolvePatches(entry.Value))
 		}
 		for k := range form.values {
 			text, ok := form.values[k].Text()
@@ -205,7 +205,7 @@ func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.
 		less := experiment.Factor{Name: f.Name}
 		var kept []level
 		for k := range q.Value {
-			l := f.Level(string(q.Value[k]))
+			l := f.LevelIndex(string(q.Value[k]))
 			if l < 0 {
 				v.ReportFault(&q.Value[k], suggest.Hint(string(q.Value[k]), "its levels are", f.Levels), "%s has no level %q", f.Name, q.Value[k])
 				continue
@@ -217,8 +217,8 @@ func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.
 	return f, levels
 }
 
-// patches converts a mapping of paths to patches.
-func (v *resolver) patches(p patches) (l level) {
+// resolvePatches converts a mapping of paths to patches.
+func (v *resolver) resolvePatches(p patches) (l level) {
 	for i := range p {
 		at, _ := v.ValueOf(&p[i].Name)
 		l = append(l, labfile.Patch{Path: p[i].Name, Value: p[i].Value.Value, At: at})
@@ -226,7 +226,7 @@ func (v *resolver) patches(p patches) (l level) {
 	return l
 }
 
-func (v *resolver) seeds() {
+func (v *resolver) resolveSeeds() {
 	e := v.e
 	e.Seeds = []uint64{1}
 	if v.file.Seeds != nil {
@@ -234,7 +234,7 @@ func (v *resolver) seeds() {
 	}
 	if q := v.file.Quick; v.options.Quick && q != nil {
 		for i := range q.Vary {
-			if e.Factor(q.Vary[i].Name) < 0 {
+			if e.FactorIndex(q.Vary[i].Name) < 0 {
 				v.ReportFault(&q.Vary[i].Name, suggest.Hint(q.Vary[i].Name, "the factors are", v.factorNames()), "there is no factor %q", q.Vary[i].Name)
 			}
 		}
@@ -254,7 +254,7 @@ func (v *resolver) factorNames() (names []string) {
 	return names
 }
 
-func (v *resolver) record() {
+func (v *resolver) resolveRecording() {
 	f, rec := &v.file.Record, &v.e.Record
 	rec.Queues, rec.Flows = f.Queues, f.Flows
 	if len(rec.Queues)+len(rec.Flows) == 0 {
@@ -264,11 +264,11 @@ func (v *resolver) record() {
 		return
 	}
 	rec.Every = units.Millisecond
-	set(&rec.Every, f.Every)
+	override(&rec.Every, f.Every)
 }
 
-// lab reads the lab file.
-func (v *resolver) lab() error {
+// readLab reads the lab file.
+func (v *resolver) readLab() error {
 	f := &v.file.Lab
 	if f.path == nil {
 		v.e.Lab, v.e.LabText = v.e.File, []byte(v.WriteCanonical(f.inline.Node()))
@@ -293,18 +293,18 @@ func (v *resolver) parseLab(seed uint64, patches []labfile.Patch) (*plan.Plan, s
 	return resolve.ParsePatched(v.e.Lab, v.e.LabText, seed, patches)
 }
 
-// cells makes the lab of each cell, and returns the errors of the first one that is wrong.
-func (v *resolver) cells() error {
+// makeCells makes the lab of each cell, and returns the errors of the first one that is wrong.
+func (v *resolver) makeCells() error {
 	e := v.e
-	all := experiment.Combinations(e.Factors, e.Zip)
+	all := experiment.CombineLevels(e.Factors, e.Zip)
 	if len(all)*len(e.Seeds) > maxCells {
 		v.ReportFault(&v.file.Vary, "leave out levels or seeds", "the experiment has more than %d cells", maxCells)
 		return v.Err()
 	}
 	for _, levels := range all {
-		patches := v.patches(v.file.Set)
+		patches := v.resolvePatches(v.file.Set)
 		if v.options.Quick && v.file.Quick != nil {
-			patches = append(patches, v.patches(v.file.Quick.Set)...)
+			patches = append(patches, v.resolvePatches(v.file.Quick.Set)...)
 		}
 		for f, l := range levels {
 			patches = append(patches, v.levels[f][l]...)
@@ -312,7 +312,7 @@ func (v *resolver) cells() error {
 		for i, seed := range e.Seeds {
 			p, text, err := v.parseLab(seed, patches)
 			if err != nil {
-				return fmt.Errorf("%w\nthis is the lab of %s", err, experiment.Describe(e.Factors, levels))
+				return fmt.Errorf("%w\nthis is the lab of %s", err, experiment.DescribeLevels(e.Factors, levels))
 			}
 			clock := v.clockOf(levels)
 			if err := cell.Check(p, &e.Record, clock); err != nil {
@@ -330,7 +330,7 @@ func (v *resolver) cells() error {
 				continue
 			}
 			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
-				v.ReportFault(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
+				v.ReportFault(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.DescribeLevels(e.Factors, levels))
 				return v.Err()
 			}
 		}

@@ -85,7 +85,7 @@ func TestFormerColumns_AreReadWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := e.Measure("begun")
+	m := e.FindMeasure("begun")
 	if m.Column != "created_s" || m.By != "created_s" || m.Where[0].Column != "created_s" || e.Plots[0].Column != "created_s" {
 		t.Errorf("%+v\n%+v", m, e.Plots[0])
 	}
@@ -108,7 +108,7 @@ func TestFormerColumns_OfPausesCountFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, out := e.Measure("in").Column, e.Measure("out").Column; in != "pause_rx_frames" || out != "pause_tx_frames" || len(e.Warnings) != 2 {
+	if in, out := e.FindMeasure("in").Column, e.FindMeasure("out").Column; in != "pause_rx_frames" || out != "pause_tx_frames" || len(e.Warnings) != 2 {
 		t.Errorf("%s, %s, %q", in, out, e.Warnings)
 	}
 }

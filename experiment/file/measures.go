@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/experiment/table"
 )
 
-// measures resolves the measures.
-func (v *resolver) measures() {
+// resolveMeasures resolves the measures.
+func (v *resolver) resolveMeasures() {
 	var names []string
 	for i := range v.file.Measure {
 		name, f := &v.file.Measure[i].Name, &v.file.Measure[i].Value
@@ -22,12 +22,12 @@ func (v *resolver) measures() {
 			v.ReportFault(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
 		}
 		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
-		set((*center)(&m.Center), f.Seeds)
-		set(&m.Title, f.Title)
+		override((*center)(&m.Center), f.Seeds)
+		override(&m.Title, f.Title)
 		if f.Expr != nil {
-			v.expression(&m, &f.measureFile, names)
+			v.resolveExpression(&m, &f.measureFile, names)
 		} else {
-			v.measure(&m, &f.measureFile)
+			v.resolveMeasure(&m, &f.measureFile)
 		}
 		names = append(names, *name)
 		v.e.Measures = append(v.e.Measures, m)
@@ -37,15 +37,15 @@ func (v *resolver) measures() {
 	}
 }
 
-// expression resolves a measure that is computed from others.
-func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
+// resolveExpression resolves a measure that is computed from others.
+func (v *resolver) resolveExpression(m *experiment.Measure, f *measureFile, names []string) {
 	for _, p := range []any{f.Of, f.Column, f.Stat, f.Average, f.Within, f.Target, f.Until, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
 			v.ReportFault(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
 		}
 	}
 	m.Expr = *f.Expr
-	if err := m.Compile(names); err != nil {
+	if err := m.CompileExpression(names); err != nil {
 		v.ReportFault(f.Expr, "the measures above it are "+suggest.List(names), "%v", firstLine(err))
 	}
 }
@@ -56,16 +56,16 @@ func firstLine(err error) string {
 	return text
 }
 
-// measure resolves a measure that is a statistic of a table.
-func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
+// resolveMeasure resolves a measure that is a statistic of a table.
+func (v *resolver) resolveMeasure(m *experiment.Measure, f *measureFile) {
 	if f.Of == nil || f.Column == nil {
 		v.ReportFault(f, "write for example {of: transfers, column: completion_p99_us}, or an expression of other measures", "a measure needs of, the table, and column")
 		return
 	}
 	v.adoptColumns(f.Column, f.Where)
 	m.Of, m.Column = *f.Of, *f.Column
-	if m.Timed = v.timed(f.Stat, f); m.Timed == nil {
-		m.Stat = v.statistic(f.Stat, "mean")
+	if m.Timed = v.resolveTimed(f.Stat, f); m.Timed == nil {
+		m.Stat = v.resolveStatistic(f.Stat, "mean")
 	}
 	if f.Average != nil {
 		if *f.Average <= 0 {
@@ -73,11 +73,11 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 		}
 		m.Average = f.Average.Seconds()
 	}
-	m.Where = filter(f.Where)
+	m.Where = filterOf(f.Where)
 	if f.By != nil {
 		v.adoptColumn(f.By, &f.By.column)
 		m.By = f.By.column
-		m.Edges = v.edges(f.By)
+		m.Edges = v.resolveEdges(f.By)
 	}
 	switch {
 	case f.Per != nil && f.Over == nil:
@@ -86,20 +86,20 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 		v.ReportFault(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
 	case f.Per != nil:
 		m.Per = *f.Per
-		if m.OverTimed = v.timed(f.Over, f); m.OverTimed == nil {
-			m.Over = v.statistic(f.Over, "")
+		if m.OverTimed = v.resolveTimed(f.Over, f); m.OverTimed == nil {
+			m.Over = v.resolveStatistic(f.Over, "")
 		}
 	}
 	v.checkTimed(m, f)
 	v.checkTable(f.Of, f.Column, f.Where)
-	if err := v.try(m); err != nil {
+	if err := v.tryMeasure(m); err != nil {
 		v.ReportFault(f, "", "%v", err)
 	}
 }
 
-// try takes a measure of tables without rows, which shows errors in its settings.
-func (v *resolver) try(m *experiment.Measure) error {
-	if t := v.empty(m.Of); t != nil && v.Err() == nil {
+// tryMeasure takes a measure of tables without rows, which shows errors in its settings.
+func (v *resolver) tryMeasure(m *experiment.Measure) error {
+	if t := v.emptyTable(m.Of); t != nil && v.Err() == nil {
 		_, err := experiment.MeasureAll([]experiment.Measure{*m}, table.Bundle{t})
 		return err
 	}
@@ -135,7 +135,7 @@ func (v *resolver) adoptColumns(column *string, where yamlfile.Dict[yamlfile.One
 // checkTable checks the names of a table and of its columns. Columns of series are not
 // checked, as they depend on the systems of the lab.
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
-	t := v.empty(*of)
+	t := v.emptyTable(*of)
 	if names := v.tableNames(); !slices.Contains(names, *of) {
 		v.ReportFault(of, suggest.Hint(*of, "the tables are", names), "there is no table %q", *of)
 		return
@@ -150,7 +150,7 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 		return
 	}
 	check := func(place any, name string) {
-		if t.Column(name) == nil {
+		if t.FindColumn(name) == nil {
 			v.ReportFault(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
 		}
 	}
@@ -160,8 +160,8 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 	}
 }
 
-// filter converts the conditions of a file.
-func filter(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
+// filterOf converts the conditions of a file.
+func filterOf(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
 	for i := range where {
 		c := table.Condition{Column: where[i].Name}
 		for _, text := range where[i].Value {
@@ -172,9 +172,9 @@ func filter(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.F
 	return f
 }
 
-func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
+func (v *resolver) resolveStatistic(name *string, otherwise string) table.Statistic {
 	text := otherwise
-	set(&text, name)
+	override(&text, name)
 	s, err := table.ParseStatistic(text)
 	if err != nil {
 		v.ReportFault(name, "", "%v", err)
@@ -182,15 +182,15 @@ func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
 	return s
 }
 
-// timed resolves a statistic of tables over time; nil if the name is not that of one.
-func (v *resolver) timed(name *string, f *measureFile) table.Timed {
+// resolveTimed resolves a statistic of tables over time; nil if the name is not that of one.
+func (v *resolver) resolveTimed(name *string, f *measureFile) table.Timed {
 	switch {
 	case name == nil:
 		return nil
 	case *name == table.Settled:
-		return v.settling(f)
+		return v.resolveSettling(f)
 	case *name == table.Reached:
-		return v.reaching(name, f)
+		return v.resolveReaching(name, f)
 	}
 	return nil
 }
@@ -217,8 +217,8 @@ func (v *resolver) checkTimed(m *experiment.Measure, f *measureFile) {
 	}
 }
 
-// reaching resolves a condition on the column, or on the statistic that over combines.
-func (v *resolver) reaching(name *string, f *measureFile) table.Timed {
+// resolveReaching resolves a condition on the column, or on the statistic that over combines.
+func (v *resolver) resolveReaching(name *string, f *measureFile) table.Timed {
 	if f.Until == nil {
 		v.ReportFault(name, "write for example until: <100KB", "%s needs until: the condition that ends the time", *name)
 		return table.Reaching{}
@@ -236,8 +236,8 @@ func (v *resolver) reaching(name *string, f *measureFile) table.Timed {
 	return table.Reaching{Until: b, Text: string(*f.Until)}
 }
 
-// settling resolves the tolerance and the target of a settling time.
-func (v *resolver) settling(f *measureFile) table.Timed {
+// resolveSettling resolves the tolerance and the target of a settling time.
+func (v *resolver) resolveSettling(f *measureFile) table.Timed {
 	s := table.Settling{Within: 0.1, Target: table.Unknown}
 	parse := func(to *float64, column string, text *yamlfile.Scalar, ok func(x float64) bool, hint string) {
 		if text == nil {
@@ -256,8 +256,8 @@ func (v *resolver) settling(f *measureFile) table.Timed {
 	return s
 }
 
-// edges resolves the edges of bins, which must rise; the last may be inf.
-func (v *resolver) edges(f *byForm) (edges []float64) {
+// resolveEdges resolves the edges of bins, which must rise; the last may be inf.
+func (v *resolver) resolveEdges(f *byForm) (edges []float64) {
 	for i := range f.edges {
 		x := math.Inf(1)
 		if text := string(f.edges[i]); text != "inf" {
@@ -280,17 +280,17 @@ func (v *resolver) edges(f *byForm) (edges []float64) {
 	return edges
 }
 
-// plots resolves the pictures.
-func (v *resolver) plots() {
+// resolvePlots resolves the pictures.
+func (v *resolver) resolvePlots() {
 	for i := range v.file.Plot {
 		name, f := &v.file.Plot[i].Name, &v.file.Plot[i].Value
 		if !namePattern.MatchString(*name) {
 			v.ReportFault(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
 		}
 		v.adoptColumns(f.Column, f.Where)
-		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filter(f.Where), LogX: f.LogX, LogY: f.LogY}
+		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filterOf(f.Where), LogX: f.LogX, LogY: f.LogY}
 		for _, s := range []struct{ to, from *string }{{&p.Title, f.Title}, {&p.Measure, f.Measure}, {&p.X, f.X}, {&p.Y, f.Y}, {&p.Panels, f.Panels}, {&p.Of, f.Of}, {&p.Column, f.Column}, {&p.Split, f.Split}} {
-			set(s.to, s.from)
+			override(s.to, s.from)
 		}
 		v.checkPlot(&p, f)
 		v.e.Plots = append(v.e.Plots, p)
@@ -320,12 +320,12 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 		}
 	}
 	for _, name := range []*string{f.X, f.Y, f.Panels} {
-		if name != nil && v.e.Factor(*name) < 0 {
+		if name != nil && v.e.FactorIndex(*name) < 0 {
 			v.ReportFault(name, suggest.Hint(*name, "the factors are", v.factorNames()), "there is no factor %q", *name)
 		}
 	}
 	if f.Measure != nil {
-		m := v.e.Measure(*f.Measure)
+		m := v.e.FindMeasure(*f.Measure)
 		switch {
 		case m == nil:
 			v.ReportFault(f.Measure, suggest.Hint(*f.Measure, "the measures are", v.measureNames()), "there is no measure %q", *f.Measure)
@@ -337,12 +337,12 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 	}
 	if f.Of != nil && f.Column != nil {
 		v.checkTable(f.Of, f.Column, f.Where)
-		if t := v.empty(*f.Of); p.Kind == experiment.Time && t != nil && t.Column("time_s") == nil {
+		if t := v.emptyTable(*f.Of); p.Kind == experiment.Time && t != nil && t.FindColumn("time_s") == nil {
 			v.ReportFault(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
 		}
-		if t := v.empty(*f.Of); f.Split != nil && t != nil {
-			switch c := t.Column(*f.Split); {
-			case c == nil && v.e.Factor(*f.Split) >= 0:
+		if t := v.emptyTable(*f.Of); f.Split != nil && t != nil {
+			switch c := t.FindColumn(*f.Split); {
+			case c == nil && v.e.FactorIndex(*f.Split) >= 0:
 				v.ReportFault(f.Split, "leave it out: each level of a factor other than panels has its own line", "split needs a column of the table %s, but %s is a factor", *f.Of, *f.Split)
 			case c == nil:
 				v.ReportFault(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
@@ -360,11 +360,11 @@ func (v *resolver) measureNames() (names []string) {
 	return names
 }
 
-// paper resolves the paper's values.
-func (v *resolver) paper() {
+// resolvePaper resolves the paper's values.
+func (v *resolver) resolvePaper() {
 	for i := range v.file.Paper {
 		f := &v.file.Paper[i]
-		m := v.e.Measure(f.Measure)
+		m := v.e.FindMeasure(f.Measure)
 		if m == nil {
 			v.ReportFault(&f.Measure, suggest.Hint(f.Measure, "the measures are", v.measureNames()), "there is no measure %q", f.Measure)
 			continue
@@ -382,13 +382,13 @@ func (v *resolver) paper() {
 				ok = v.checkBin(m, &f.At[k].Value, level) && ok
 				continue
 			}
-			n := v.e.Factor(name)
+			n := v.e.FactorIndex(name)
 			switch {
 			case n < 0:
 				v.ReportFault(&f.At[k].Name, suggest.Hint(name, "the factors are", v.factorNames()), "there is no factor %q", name)
-			case v.e.Factors[n].Level(level) < 0 && v.options.Quick:
+			case v.e.Factors[n].LevelIndex(level) < 0 && v.options.Quick:
 				ok = false // the quick form leaves out this level
-			case v.e.Factors[n].Level(level) < 0:
+			case v.e.Factors[n].LevelIndex(level) < 0:
 				v.ReportFault(&f.At[k].Value, suggest.Hint(level, "its levels are", v.e.Factors[n].Levels), "%s has no level %q", name, level)
 			}
 			if p.At == nil {

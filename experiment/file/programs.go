@@ -26,8 +26,8 @@ const (
 // clockFactor is the factor that an experiment with both clocks has.
 const clockFactor = "clock"
 
-// clocks resolves the clocks; if there are two, they are the first factor.
-func (v *resolver) clocks() {
+// resolveClocks resolves the clocks; if there are two, they are the first factor.
+func (v *resolver) resolveClocks() {
 	e, list := v.e, v.file.Clock
 	e.Clocks = []experiment.Clock{experiment.Virtual}
 	if len(list) > 0 {
@@ -43,7 +43,7 @@ func (v *resolver) clocks() {
 	if len(e.Clocks) == 1 {
 		return
 	}
-	f, levels := v.quickLevels(experiment.Factor{Name: clockFactor, Levels: texts(e.Clocks)}, make([]level, len(e.Clocks)))
+	f, levels := v.quickLevels(experiment.Factor{Name: clockFactor, Levels: toStrings(e.Clocks)}, make([]level, len(e.Clocks)))
 	e.Factors, v.levels = append(e.Factors, f), append(v.levels, levels)
 	e.Clocks = nil
 	for _, l := range f.Levels {
@@ -53,7 +53,7 @@ func (v *resolver) clocks() {
 
 // clockOf returns the clock of a combination of levels.
 func (v *resolver) clockOf(levels []int) experiment.Clock {
-	if i := v.e.Factor(clockFactor); len(v.file.Clock) > 1 && i >= 0 {
+	if i := v.e.FactorIndex(clockFactor); len(v.file.Clock) > 1 && i >= 0 {
 		return experiment.Clock(v.e.Factors[i].Levels[levels[i]])
 	}
 	return v.e.Clocks[0]
@@ -62,8 +62,8 @@ func (v *resolver) clockOf(levels []int) experiment.Clock {
 // hasWall reports whether any form of the file has cells in wall-clock time.
 func (v *resolver) hasWall() bool { return slices.Contains(v.file.Clock, clock(experiment.Wall)) }
 
-// programs resolves the real programs and their settings.
-func (v *resolver) programs() {
+// resolvePrograms resolves the real programs and their settings.
+func (v *resolver) resolvePrograms() {
 	f := &v.file
 	if !v.hasWall() {
 		if p := v.FirstSet(&f.Programs, f.Workload, f.Repeat, f.Late); p != nil {
@@ -72,7 +72,7 @@ func (v *resolver) programs() {
 		return
 	}
 	r := &experiment.Real{Tries: defaultTries}
-	set(&r.Workload, f.Workload)
+	override(&r.Workload, f.Workload)
 	if f.Repeat != nil {
 		if r.Tries = *f.Repeat; r.Tries < 1 || r.Tries > maxTries {
 			v.ReportFault(f.Repeat, "write 1 for no repetition", "repeat must be 1 to %d, not %d", maxTries, r.Tries)
@@ -81,7 +81,7 @@ func (v *resolver) programs() {
 	r.KeepLate = f.Late != nil && *f.Late == "keep"
 	ends := false // whether any program ends by itself
 	for i := range f.Programs {
-		p := v.program(&f.Programs[i])
+		p := v.resolveProgram(&f.Programs[i])
 		if slices.ContainsFunc(r.Programs, func(o experiment.Program) bool { return o.Name == p.Name }) {
 			v.ReportFault(&f.Programs[i].Name, "", "duplicate program %q", p.Name)
 		}
@@ -96,13 +96,13 @@ func (v *resolver) programs() {
 	}
 	v.e.Real = r
 	var err error
-	if v.tables, err = cell.Programs(r); err != nil {
+	if v.tables, err = cell.ProgramTables(r); err != nil {
 		v.ReportFault(&f.Programs, "give each its own table, with table:", "%v", err)
 	}
 }
 
-// program resolves a real program.
-func (v *resolver) program(f *programFile) experiment.Program {
+// resolveProgram resolves a real program.
+func (v *resolver) resolveProgram(f *programFile) experiment.Program {
 	p := experiment.Program{Name: f.Name, Host: f.Host, Command: f.Command, Server: f.Server, Dilated: f.Dilated, Limit: defaultLimit, Ready: plan.Ready{Within: defaultWithin}}
 	if !namePattern.MatchString(p.Name) {
 		v.ReportFault(&f.Name, "at most 64 letters, digits, _ . -", "%q cannot be a program's name", p.Name)
@@ -110,14 +110,14 @@ func (v *resolver) program(f *programFile) experiment.Program {
 	if strings.TrimSpace(p.Command) == "" || strings.ContainsRune(p.Command, 0) {
 		v.ReportFault(&f.Command, "write for example command: iperf3 -c h2 -J", "the program %s has no command", p.Name)
 	}
-	set(&p.At, f.At)
+	override(&p.At, f.At)
 	if p.At < 0 {
 		v.ReportFault(f.At, "write a time from when the lab is up, such as 1s", "%s starts before the lab", p.Name)
 	}
 	if f.Ready != nil {
 		p.Ready = resolve.ResolveReady(v.Reader, f.Ready)
 	}
-	set(&p.Limit, f.Limit)
+	override(&p.Limit, f.Limit)
 	switch {
 	case f.Limit != nil && p.Server:
 		v.ReportFault(f.Limit, "leave it out", "a limit has no effect on a server, which ends when the others have ended")
@@ -128,19 +128,19 @@ func (v *resolver) program(f *programFile) experiment.Program {
 		p.Limit = 0
 	}
 	if f.Read != nil {
-		v.reading(&p, f.Read)
+		v.resolveReading(&p, f.Read)
 	}
 	return p
 }
 
-// reading resolves how a program's output is read.
-func (v *resolver) reading(p *experiment.Program, f *readForm) {
+// resolveReading resolves how a program's output is read.
+func (v *resolver) resolveReading(p *experiment.Program, f *readForm) {
 	p.Read.Format = f.format
 	if f.format != experiment.Regexp {
 		return
 	}
 	p.Read.Expr, p.Read.Table = f.Regexp, p.Name
-	set(&p.Read.Table, f.Table)
+	override(&p.Read.Table, f.Table)
 	if !namePattern.MatchString(p.Read.Table) {
 		v.ReportFault(f.Table, "at most 64 letters, digits, _ . -", "%q cannot be a table's name", p.Read.Table)
 	}
@@ -152,7 +152,7 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 		}
 		v.ReportFault(place, "write table: with another name", "there is already a table %q with other columns", p.Read.Table)
 	}
-	if _, err := output.Empty([]experiment.Program{*p}); err != nil {
+	if _, err := output.EmptyTables([]experiment.Program{*p}); err != nil {
 		v.ReportFault(&f.Regexp, "", "%v", err)
 	}
 }
@@ -181,13 +181,13 @@ func (v *resolver) checkHosts(p *plan.Plan) {
 	}
 }
 
-// empty returns a table of the experiment's runs without rows; nil for series and for an
+// emptyTable returns a table of the experiment's runs without rows; nil for series and for an
 // unknown name.
-func (v *resolver) empty(name string) *table.Table {
+func (v *resolver) emptyTable(name string) *table.Table {
 	if t := v.tables.Table(name); t != nil || name == experiment.LatenessTable {
 		return t
 	}
-	return cell.Empty(name)
+	return cell.EmptyTable(name)
 }
 
 // tableNames returns the names of all tables of the experiment's runs.

@@ -90,7 +90,7 @@ func TestPrograms_AreInWallClockJobsOnly(t *testing.T) {
 	if len(e.Cells) != 8 || !slices.Equal(e.Clocks, []experiment.Clock{experiment.Wall, experiment.Virtual}) {
 		t.Fatalf("%d cells, clocks %v", len(e.Cells), e.Clocks)
 	}
-	jobs := e.Jobs("v1")
+	jobs := e.ListJobs("v1")
 	if j := jobs[2]; j.Name != "clock=wall streams=4 seed=1" || j.Clock != experiment.Wall || !j.Real.KeepLate || !j.Real.Workload || j.Real.Tries != 5 ||
 		!slices.Equal(j.Real.Env, []string{"WEFT_LEVEL_clock=wall", "WEFT_LEVEL_streams=4", "WEFT_SEED=1"}) {
 		t.Errorf("%s: %+v", j.Name, j.Work.Real)
@@ -106,7 +106,7 @@ func TestPrograms_AreInWallClockJobsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := changed.Jobs("v1")
+	again := changed.ListJobs("v1")
 	for i := range jobs {
 		same := jobs[i].Key == again[i].Key
 		if want := jobs[i].Clock == experiment.Virtual; same != want {

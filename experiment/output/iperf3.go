@@ -98,23 +98,23 @@ type iperf3Side struct {
 	Sends       bool     `json:"sender"` // the program itself is the sender
 }
 
-// known returns a number, or Unknown if it is missing.
-func known(x *float64) float64 {
+// numberOrUnknown returns a number, or Unknown if it is missing.
+func numberOrUnknown(x *float64) float64 {
 	if x == nil {
 		return table.Unknown
 	}
 	return *x
 }
 
-// positive returns a number, or Unknown if it is missing or 0.
-func positive(x *float64) float64 {
+// positiveOrUnknown returns a number, or Unknown if it is missing or 0.
+func positiveOrUnknown(x *float64) float64 {
 	if x == nil || *x == 0 {
 		return table.Unknown
 	}
 	return *x
 }
 
-func direction(sends bool) string {
+func directionName(sends bool) string {
 	if sends {
 		return "sent"
 	}
@@ -141,7 +141,7 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 			}
 			return nil, errors.New(said.Error)
 		}
-		a, b := said.rows(s)
+		a, b := said.streamsAndIntervals(s)
 		streams, intervals = append(streams, a...), append(intervals, b...)
 	}
 	if len(streams) == 0 {
@@ -150,8 +150,8 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 	return table.Bundle{table.Of(Iperf3, streams), table.Of(Iperf3Intervals, intervals)}, nil
 }
 
-// rows returns the rows of one test.
-func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
+// streamsAndIntervals returns the rows of one test.
+func (d *iperf3Said) streamsAndIntervals(s source) (streams []stream, intervals []interval) {
 	protocol := strings.ToLower(d.Start.Test.Protocol)
 	unknown := table.Unknown
 	for _, e := range d.End.Streams {
@@ -160,9 +160,9 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 			RTTMin: unknown, RTTMean: unknown, RTTMax: unknown, WindowMax: unknown, Jitter: unknown, Packets: unknown, Lost: unknown, LostShare: unknown,
 		}
 		if x := e.Sender; x != nil {
-			r.Direction, r.Stream, r.Seconds = direction(x.Sends), strconv.Itoa(x.Socket), x.Seconds
-			r.Retransmits, r.WindowMax = known(x.Retransmits), positive(x.WindowMax)
-			r.RTTMin, r.RTTMean, r.RTTMax = positive(x.RTTMin), positive(x.RTTMean), positive(x.RTTMax)
+			r.Direction, r.Stream, r.Seconds = directionName(x.Sends), strconv.Itoa(x.Socket), x.Seconds
+			r.Retransmits, r.WindowMax = numberOrUnknown(x.Retransmits), positiveOrUnknown(x.WindowMax)
+			r.RTTMin, r.RTTMean, r.RTTMax = positiveOrUnknown(x.RTTMin), positiveOrUnknown(x.RTTMean), positiveOrUnknown(x.RTTMax)
 			if x.Sends || x.Bytes > 0 { // a server does not know what its client has sent
 				r.Sent, r.SentRate = x.Bytes, x.Rate
 			}
@@ -171,30 +171,30 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 			r.Received, r.Goodput = x.Bytes, x.Rate
 		}
 		if x := e.UDP; x != nil {
-			r.Direction, r.Stream, r.Seconds = direction(x.Sends), strconv.Itoa(x.Socket), x.Seconds
+			r.Direction, r.Stream, r.Seconds = directionName(x.Sends), strconv.Itoa(x.Socket), x.Seconds
 			if x.Bytes > 0 {
 				r.Sent, r.SentRate = x.Bytes, x.Rate
 			}
-			d.datagrams(&r, x)
+			d.addDatagrams(&r, x)
 		}
 		streams = append(streams, r)
 	}
 	for _, i := range d.Intervals {
 		for _, x := range i.Streams {
 			intervals = append(intervals, interval{
-				source: s, Protocol: protocol, Direction: direction(x.Sends), Stream: strconv.Itoa(x.Socket), Time: x.End, Length: x.Seconds, Bytes: x.Bytes, Rate: x.Rate,
-				Retransmits: known(x.Retransmits), Window: known(x.Window), RTT: known(x.RTT), Jitter: known(x.Jitter), Packets: known(x.Packets),
-				Lost: known(x.Lost), Omitted: x.Omitted,
+				source: s, Protocol: protocol, Direction: directionName(x.Sends), Stream: strconv.Itoa(x.Socket), Time: x.End, Length: x.Seconds, Bytes: x.Bytes, Rate: x.Rate,
+				Retransmits: numberOrUnknown(x.Retransmits), Window: numberOrUnknown(x.Window), RTT: numberOrUnknown(x.RTT), Jitter: numberOrUnknown(x.Jitter), Packets: numberOrUnknown(x.Packets),
+				Lost: numberOrUnknown(x.Lost), Omitted: x.Omitted,
 			})
 		}
 	}
 	return streams, intervals
 }
 
-// datagrams fills in what is known about a UDP stream. iperf3 reports received bytes only
+// addDatagrams fills in what is known about a UDP stream. iperf3 reports received bytes only
 // for the sum of all streams, but all datagrams have the same length.
-func (d *iperf3Said) datagrams(r *stream, x *iperf3Side) {
-	r.Jitter, r.Packets, r.Lost = known(x.Jitter), known(x.Packets), known(x.Lost)
+func (d *iperf3Said) addDatagrams(r *stream, x *iperf3Side) {
+	r.Jitter, r.Packets, r.Lost = numberOrUnknown(x.Jitter), numberOrUnknown(x.Packets), numberOrUnknown(x.Lost)
 	if x.Packets == nil || x.Lost == nil || *x.Packets == 0 {
 		return
 	}

@@ -56,12 +56,12 @@ func Read(p *experiment.Program, text []byte) (table.Bundle, error) {
 	return read(s, text)
 }
 
-// Empty returns the tables of programs without rows or duplicates. Programs whose regular
+// EmptyTables returns the tables of programs without rows or duplicates. Programs whose regular
 // expressions share a table must have the same groups.
-func Empty(programs []experiment.Program) (table.Bundle, error) {
+func EmptyTables(programs []experiment.Program) (table.Bundle, error) {
 	var all table.Bundle
 	for i := range programs {
-		tables, err := empty(&programs[i].Read)
+		tables, err := emptyTables(&programs[i].Read)
 		if err != nil {
 			return nil, fmt.Errorf("program %s: %w", programs[i].Name, err)
 		}
@@ -78,8 +78,8 @@ func Empty(programs []experiment.Program) (table.Bundle, error) {
 	return all, nil
 }
 
-// empty returns the tables of a format.
-func empty(r *experiment.Reading) (table.Bundle, error) {
+// emptyTables returns the tables of a format.
+func emptyTables(r *experiment.Reading) (table.Bundle, error) {
 	switch r.Format {
 	case experiment.Iperf3:
 		return table.Bundle{table.Of[stream](Iperf3, nil), table.Of[interval](Iperf3Intervals, nil)}, nil
@@ -92,11 +92,11 @@ func empty(r *experiment.Reading) (table.Bundle, error) {
 	case experiment.Memaslap:
 		return table.Bundle{table.Of[memaslapRow](Memaslap, nil)}, nil
 	case experiment.Regexp:
-		e, err := compile(r)
+		e, err := compileExpression(r)
 		if err != nil {
 			return nil, err
 		}
-		return table.Bundle{e.table(r.Table)}, nil
+		return table.Bundle{e.emptyTable(r.Table)}, nil
 	}
 	return nil, nil
 }

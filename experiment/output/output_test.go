@@ -35,10 +35,10 @@ func column(t *testing.T, b table.Bundle, name, column string) []float64 {
 	if err := of.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if p := of.Column("program").Texts; slices.ContainsFunc(p, func(s string) bool { return s != "p" }) || len(p) != of.Len() {
+	if p := of.FindColumn("program").Texts; slices.ContainsFunc(p, func(s string) bool { return s != "p" }) || len(p) != of.Len() {
 		t.Errorf("the programs are %v", p)
 	}
-	c := of.Column(column)
+	c := of.FindColumn(column)
 	if c == nil {
 		t.Fatalf("%s has no column %s", name, column)
 	}
@@ -138,7 +138,7 @@ func TestOutput_NumbersAreInTheColumnsUnits(t *testing.T) {
 		if got := column(t, b, c.table, c.column); !near(got, c.want) {
 			t.Errorf("%s: %s of %s is %v, want %v", c.file, c.column, c.table, got, c.want)
 		}
-		empty, err := Empty([]experiment.Program{{Read: experiment.Reading{Format: format}}})
+		empty, err := EmptyTables([]experiment.Program{{Read: experiment.Reading{Format: format}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestRegexp_MakesRowsAndColumns(t *testing.T) {
 		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(?P<host>\d+)`}}}, "cannot be named host"},
 		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(?P<a>\d+`}}}, "missing closing )"},
 	} {
-		if _, err := Empty(c.programs); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := EmptyTables(c.programs); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

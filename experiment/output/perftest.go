@@ -36,9 +36,9 @@ var perfColumn = regexp.MustCompile(`#\w+|[^\s\[#]+(?: [^\s\[#]+)*\[[^\]]*\]|tps
 // and message size shows.
 var perfUnits = map[string]float64{"MB/sec": 8 << 20, "MiB/sec": 8 << 20, "Gb/sec": 1e9}
 
-// place returns where a column of perftest is stored, and the factor for its numbers; nil
+// placeOf returns where a column of perftest is stored, and the factor for its numbers; nil
 // for a column that is ignored.
-func (r *perfRow) place(column string) (to *float64, scale float64) {
+func (r *perfRow) placeOf(column string) (to *float64, scale float64) {
 	name, unit, _ := strings.Cut(strings.TrimSuffix(column, "]"), "[")
 	switch name {
 	case "#bytes":
@@ -96,7 +96,7 @@ func readPerftest(s source, text []byte) (table.Bundle, error) {
 		x := table.Unknown
 		r := perfRow{s, x, x, x, x, x, x, x, x, x, x, x, x, x}
 		for i, column := range head {
-			to, scale := r.place(column)
+			to, scale := r.placeOf(column)
 			if to == nil {
 				continue
 			}

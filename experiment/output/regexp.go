@@ -17,8 +17,8 @@ type expression struct {
 	groups []int // named groups
 }
 
-// compile checks an expression and its groups. ^ and $ match the ends of lines.
-func compile(r *experiment.Reading) (*expression, error) {
+// compileExpression checks an expression and its groups. ^ and $ match the ends of lines.
+func compileExpression(r *experiment.Reading) (*expression, error) {
 	if _, err := regexp.Compile(r.Expr); err != nil {
 		return nil, err // without the prefix added below
 	}
@@ -46,8 +46,8 @@ func compile(r *experiment.Reading) (*expression, error) {
 	return e, nil
 }
 
-// table returns the table of an expression without rows.
-func (e *expression) table(name string) *table.Table {
+// emptyTable returns the table of an expression without rows.
+func (e *expression) emptyTable(name string) *table.Table {
 	t := table.Of[source](name, nil)
 	for _, i := range e.groups {
 		t.Columns = append(t.Columns, table.Column{Name: e.SubexpNames()[i], Numbers: []float64{}})
@@ -58,11 +58,11 @@ func (e *expression) table(name string) *table.Table {
 // readRegexp reads the output of any program: each match is a row. A group that does not
 // take part in a match is unknown.
 func readRegexp(r *experiment.Reading, s source, text []byte) (table.Bundle, error) {
-	e, err := compile(r)
+	e, err := compileExpression(r)
 	if err != nil {
 		return nil, err
 	}
-	t := e.table(r.Table)
+	t := e.emptyTable(r.Table)
 	matches := e.FindAllSubmatch(text, -1)
 	if matches == nil {
 		return nil, fmt.Errorf("nothing in it matches %s", r.Expr)

@@ -92,6 +92,6 @@ func Write(w io.Writer, r *experiment.Report, pictures []Picture, date time.Time
 		"Title":  r.Name,
 		"Report": r, "Pictures": pictures, "Measures": measures,
 		"Date": date.Format(time.DateOnly),
-		"Done": r.Count(experiment.Done), "Failed": r.Count(experiment.Failed), "Missing": r.Count(experiment.Missing), "Late": r.CountLate(),
+		"Done": r.CountCells(experiment.Done), "Failed": r.CountCells(experiment.Failed), "Missing": r.CountCells(experiment.Missing), "Late": r.CountLate(),
 	})
 }

@@ -21,15 +21,15 @@ func watchMemory(pid int, limit units.Bytes, done <-chan struct{}, cancel contex
 			return
 		case <-tick.C:
 		}
-		if n := resident(pid); n > limit {
+		if n := residentMemory(pid); n > limit {
 			cancel(fmt.Errorf("it took more than %v of memory", limit))
 			return
 		}
 	}
 }
 
-// resident returns the resident memory of a process; 0 if it is gone.
-func resident(pid int) units.Bytes {
+// residentMemory returns the resident memory of a process; 0 if it is gone.
+func residentMemory(pid int) units.Bytes {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0

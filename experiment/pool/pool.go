@@ -46,14 +46,14 @@ func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watc
 			virtual = append(virtual, i)
 		}
 	}
-	if err := p.run(ctx, jobs, virtual, p.Size, w); err != nil {
+	if err := p.runJobs(ctx, jobs, virtual, p.Size, w); err != nil {
 		return err
 	}
-	return p.run(ctx, jobs, wall, 1, w)
+	return p.runJobs(ctx, jobs, wall, 1, w)
 }
 
-// run runs some of the jobs, with size at a time.
-func (p *Pool) run(ctx context.Context, jobs []experiment.Job, some []int, size int, w experiment.Watcher) error {
+// runJobs runs some of the jobs, with size at a time.
+func (p *Pool) runJobs(ctx context.Context, jobs []experiment.Job, some []int, size int, w experiment.Watcher) error {
 	var told sync.Mutex
 	tell := func(f func()) { told.Lock(); defer told.Unlock(); f() }
 	next := make(chan int)
@@ -100,7 +100,7 @@ func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(expe
 		defer stop.Stop()
 	}
 	log := &tail{}
-	r.Tables, r.Err = p.process(run, cancel, j, log, progress)
+	r.Tables, r.Err = p.runInProcess(run, cancel, j, log, progress)
 	if ctx.Err() != nil {
 		return r, false
 	}
@@ -111,8 +111,8 @@ func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(expe
 	return r, true
 }
 
-// process runs a job in a process.
-func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *experiment.Job, log *tail, progress func(experiment.Progress)) ([]byte, error) {
+// runInProcess runs a job in a process.
+func (p *Pool) runInProcess(ctx context.Context, cancel context.CancelCauseFunc, j *experiment.Job, log *tail, progress func(experiment.Progress)) ([]byte, error) {
 	job, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
@@ -158,15 +158,15 @@ func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *e
 	err = c.Wait()
 	close(done)
 	watching.Wait()
-	return out.Bytes(), describe(err, log)
+	return out.Bytes(), explainExit(err, log)
 }
 
 // errorMark is the prefix of weft's error messages, which may have several lines.
 const errorMark = "weft: "
 
-// describe explains how a process ended: with its panic, its last error message, or its
+// explainExit explains how a process ended: with its panic, its last error message, or its
 // last line.
-func describe(err error, log *tail) error {
+func explainExit(err error, log *tail) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return err

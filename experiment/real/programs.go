@@ -58,8 +58,8 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// all returns the output so far.
-func (b *buffer) all() ([]byte, error) {
+// readAll returns the output so far.
+func (b *buffer) readAll() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
@@ -68,13 +68,13 @@ func (b *buffer) all() ([]byte, error) {
 	return bytes.Clone(b.text.Bytes()), nil
 }
 
-// run starts the programs at their times, waits until all that are not servers have ended,
+// runPrograms starts the programs at their times, waits until all that are not servers have ended,
 // and stops the servers. It ends when the first program fails.
-func (c *programGroup) run(ctx context.Context) {
+func (c *programGroup) runPrograms(ctx context.Context) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var all sync.WaitGroup
-	if c.begun, c.err = clock(c.lab); c.err != nil {
+	if c.begun, c.err = labTime(c.lab); c.err != nil {
 		return
 	}
 	order := make([]*experiment.Program, len(c.programs))
@@ -83,18 +83,18 @@ func (c *programGroup) run(ctx context.Context) {
 	}
 	slices.SortStableFunc(order, func(a, b *experiment.Program) int { return int(max(min(a.At-b.At, 1), -1)) })
 	for _, p := range order {
-		m, err := c.start(ctx, p)
+		m, err := c.startProgram(ctx, p)
 		if err != nil {
 			fail(err)
 			break
 		}
 		c.members = append(c.members, m)
 		if p.Server {
-			go m.serve(ctx, fail)
+			go m.watchServer(ctx, fail)
 			continue
 		}
 		all.Go(func() {
-			if err := c.await(ctx, m); err != nil {
+			if err := c.awaitEnd(ctx, m); err != nil {
 				fail(err)
 			}
 		})
@@ -103,19 +103,19 @@ func (c *programGroup) run(ctx context.Context) {
 	if ctx.Err() == nil {
 		for _, m := range c.members {
 			if m.Server {
-				m.end()
+				m.stopServer()
 			}
 		}
 		for _, m := range c.members {
-			m.quiet()
+			m.awaitOutput()
 		}
 	}
 	c.err = context.Cause(ctx)
 }
 
-// start starts a program at its time and waits until it is ready.
-func (c *programGroup) start(ctx context.Context, p *experiment.Program) (*member, error) {
-	if err := c.sleep(ctx, p.At); err != nil {
+// startProgram starts a program at its time and waits until it is ready.
+func (c *programGroup) startProgram(ctx context.Context, p *experiment.Program) (*member, error) {
+	if err := c.sleepUntil(ctx, p.At); err != nil {
 		return nil, err
 	}
 	m := &member{Program: p, out: &buffer{}, toldToEnd: make(chan struct{})}
@@ -130,10 +130,10 @@ func (c *programGroup) start(ctx context.Context, p *experiment.Program) (*membe
 	return m, nil
 }
 
-// sleep waits until the given emulated time after the lab came up.
-func (c *programGroup) sleep(ctx context.Context, until units.Time) error {
+// sleepUntil waits until the given emulated time after the lab came up.
+func (c *programGroup) sleepUntil(ctx context.Context, until units.Time) error {
 	for {
-		now, err := clock(c.lab)
+		now, err := labTime(c.lab)
 		if err != nil {
 			return err
 		}
@@ -150,35 +150,35 @@ func (c *programGroup) sleep(ctx context.Context, until units.Time) error {
 	}
 }
 
-// await waits until a program ends.
-func (c *programGroup) await(ctx context.Context, m *member) error {
+// awaitEnd waits until a program ends.
+func (c *programGroup) awaitEnd(ctx context.Context, m *member) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	now, err := clock(c.lab)
+	now, err := labTime(c.lab)
 	if err != nil {
 		return err
 	}
 	late := make(chan error, 1)
-	go func() { late <- c.sleep(limited, now-c.begun+m.Limit) }()
+	go func() { late <- c.sleepUntil(limited, now-c.begun+m.Limit) }()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case err := <-late:
 		if err == nil {
-			err = m.fail(fmt.Sprintf("has not ended within its limit of %v", m.Limit))
+			err = m.errorWithOutput(fmt.Sprintf("has not ended within its limit of %v", m.Limit))
 		}
 		return err
 	case <-m.process.Over():
 	}
 	if code, how := m.process.Ended(); code != 0 {
-		m.quiet()
-		return m.fail("has failed: " + how)
+		m.awaitOutput()
+		return m.errorWithOutput("has failed: " + how)
 	}
 	return nil
 }
 
-// serve watches a server: if it fails before it is told to end, the run fails.
-func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
+// watchServer watches a server: if it fails before it is told to end, the run fails.
+func (m *member) watchServer(ctx context.Context, fail context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
 		return
@@ -192,13 +192,13 @@ func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
 	default:
 	}
 	if code, how := m.process.Ended(); code != 0 {
-		m.quiet()
-		fail(m.fail("has failed: " + how))
+		m.awaitOutput()
+		fail(m.errorWithOutput("has failed: " + how))
 	}
 }
 
-// fail returns an error of the program with the end of its output.
-func (m *member) fail(what string) error {
+// errorWithOutput returns an error of the program with the end of its output.
+func (m *member) errorWithOutput(what string) error {
 	return fmt.Errorf("program %s: %w", m.Name, m.process.ExplainEnd(what))
 }
 
@@ -208,9 +208,9 @@ const (
 	quietTimeout = 2 * time.Second
 )
 
-// end stops a server: first as Ctrl-C does, upon which most print their summary, then with
+// stopServer stops a server: first as Ctrl-C does, upon which most print their summary, then with
 // SIGTERM. What is left after that ends with the lab.
-func (m *member) end() {
+func (m *member) stopServer() {
 	close(m.toldToEnd)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		m.process.Signal(s)
@@ -222,20 +222,20 @@ func (m *member) end() {
 	}
 }
 
-// quiet waits for the end of a program's output, which its background processes may keep
+// awaitOutput waits for the end of a program's output, which its background processes may keep
 // open.
-func (m *member) quiet() {
+func (m *member) awaitOutput() {
 	select {
 	case <-m.process.OutputEnded():
 	case <-time.After(quietTimeout):
 	}
 }
 
-// read converts the output of the programs to tables.
-func (c *programGroup) read(tables table.Bundle) error {
+// readOutput converts the output of the programs to tables.
+func (c *programGroup) readOutput(tables table.Bundle) error {
 	var errs []error
 	for _, m := range c.members {
-		text, err := m.out.all()
+		text, err := m.out.readAll()
 		var read table.Bundle
 		if err == nil {
 			read, err = output.Read(m.Program, text)
@@ -244,7 +244,7 @@ func (c *programGroup) read(tables table.Bundle) error {
 			err = output.Add(tables, read)
 		}
 		if err != nil {
-			errs = append(errs, m.fail(fmt.Sprintf("has no output that can be read as %s: %v", m.Read.Format, err)))
+			errs = append(errs, m.errorWithOutput(fmt.Sprintf("has no output that can be read as %s: %v", m.Read.Format, err)))
 		}
 	}
 	return errors.Join(errs...)

@@ -31,8 +31,8 @@ func LabName(j *experiment.Job) string {
 	return fmt.Sprintf("%s%.12s-%d", prefix, j.Key, os.Getpid())
 }
 
-// Sweep removes what is left of cells whose processes were killed.
-func Sweep() error {
+// SweepLeftovers removes what is left of cells whose processes were killed.
+func SweepLeftovers() error {
 	labs, err := netnslab.ListLabs()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, erro
 		return nil, errors.New("the job has no real programs")
 	}
 	for try := 1; ; try++ {
-		tables, timing, err := r.once(ctx, j, try)
+		tables, timing, err := r.runOnce(ctx, j, try)
 		switch {
 		case err != nil:
 			return nil, err
@@ -79,8 +79,8 @@ func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, erro
 	}
 }
 
-// once runs the lab of a job and its programs once.
-func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bundle, *report.Timing, error) {
+// runOnce runs the lab of a job and its programs once.
+func (r *Runner) runOnce(ctx context.Context, j *experiment.Job, try int) (table.Bundle, *report.Timing, error) {
 	p, err := resolve.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	if err != nil {
 		return nil, nil, fmt.Errorf("record: %w", err)
 	}
-	defer rec.close()
+	defer rec.removeFiles()
 	if !j.Real.Workload {
 		p.Flows, p.Transfers, p.Traffic = nil, nil, nil // recordings of them have no rows
 	}
@@ -98,7 +98,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	if err != nil {
 		return nil, nil, err
 	}
-	rec.begin(l)
+	rec.beginFiles(l)
 	pauseLog := recording.LogPauses(l.Fabric())
 	flows := cell.NewFlowTable(l.Fabric().FlowNames())
 	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
@@ -114,7 +114,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		stopTelling = r.reportProgress(l)
 		go func() {
 			defer close(done)
-			c.run(running)
+			c.runPrograms(running)
 			l.Stop()
 		}()
 	}, r.Warn)
@@ -135,17 +135,17 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	case c.err != nil:
 		return nil, nil, c.err
 	}
-	tables := append(cell.Tables(l.Fabric(), pauseLog.Records()), flows.Tables()...)
-	more, err := cell.Programs(j.Real)
+	tables := append(cell.RunTables(l.Fabric(), pauseLog.Records()), flows.Tables()...)
+	more, err := cell.ProgramTables(j.Real)
 	if err != nil {
 		return nil, nil, err
 	}
 	tables = append(tables, more[:len(more)-1]...)
-	tables = append(tables, cell.Lateness(rep.Timing, try))
-	if err := c.read(tables); err != nil {
+	tables = append(tables, cell.LatenessTable(rep.Timing, try))
+	if err := c.readOutput(tables); err != nil {
 		return nil, nil, err
 	}
-	series, err := rec.tables(rep)
+	series, err := rec.readTables(rep)
 	return append(tables, series...), rep.Timing, err
 }
 
@@ -168,7 +168,7 @@ func (r *Runner) reportProgress(l *lab.Lab) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			if now, err := clock(l); err == nil {
+			if now, err := labTime(l); err == nil {
 				r.Tell(experiment.Progress{Now: now, Until: units.Never})
 			}
 		}
@@ -176,8 +176,8 @@ func (r *Runner) reportProgress(l *lab.Lab) (stop func()) {
 	return func() { close(quit); <-over }
 }
 
-// clock returns the emulated time of a running lab.
-func clock(l *lab.Lab) (now units.Time, err error) {
+// labTime returns the emulated time of a running lab.
+func labTime(l *lab.Lab) (now units.Time, err error) {
 	err = l.Do(func() { now = l.Fabric().Now() })
 	return now, err
 }
@@ -210,7 +210,7 @@ func openRecording(p *plan.Plan, want *experiment.Recording) (*seriesFiles, erro
 	}
 	for _, s := range rec.all {
 		if s.file, err = os.CreateTemp("", "weft-"+s.name+"-*.csv"); err != nil {
-			rec.close()
+			rec.removeFiles()
 			return nil, err
 		}
 		s.path = s.file.Name()
@@ -218,15 +218,15 @@ func openRecording(p *plan.Plan, want *experiment.Recording) (*seriesFiles, erro
 	return rec, nil
 }
 
-// begin makes the lab write the files.
-func (rec *seriesFiles) begin(l *lab.Lab) {
+// beginFiles makes the lab write the files.
+func (rec *seriesFiles) beginFiles(l *lab.Lab) {
 	for _, s := range rec.all {
 		s.begin(l, s.path, s.file)
 	}
 }
 
-// close removes the files.
-func (rec *seriesFiles) close() {
+// removeFiles removes the files.
+func (rec *seriesFiles) removeFiles() {
 	for _, s := range rec.all {
 		if s.file != nil {
 			s.file.Close() // the lab has closed it, if it ran
@@ -235,8 +235,8 @@ func (rec *seriesFiles) close() {
 	}
 }
 
-// tables reads the files.
-func (rec *seriesFiles) tables(r *report.Report) (b table.Bundle, err error) {
+// readTables reads the files.
+func (rec *seriesFiles) readTables(r *report.Report) (b table.Bundle, err error) {
 	for _, s := range rec.all {
 		if sum := s.sum(r); sum != nil && sum.Error != "" {
 			return nil, fmt.Errorf("the table %s is incomplete: %s", s.name, sum.Error)

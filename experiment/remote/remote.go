@@ -35,7 +35,7 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 		index[jobs[i].Key] = i
 		all = append(all, cluster.Job{ID: jobs[i].Key, Payload: payload})
 	}
-	c := &cluster.Coordinator{Client: r.Client, Experiment: r.ID, Title: r.Title, Requirement: cluster.Here(r.Version)}
+	c := &cluster.Coordinator{Client: r.Client, Experiment: r.ID, Title: r.Title, Requirement: cluster.RequireThisMachine(r.Version)}
 	var told sync.Mutex
 	stop := reportProgress(c, index, w, &told)
 	defer stop()
@@ -77,7 +77,7 @@ func reportProgress(c *cluster.Coordinator, index map[string]int, w experiment.W
 			case <-tick.C:
 			}
 			told.Lock()
-			for _, worker := range c.Workers() {
+			for _, worker := range c.ListWorkers() {
 				for _, j := range worker.Jobs {
 					i, ok := index[j.Job]
 					if !ok {

@@ -112,17 +112,17 @@ func ReadZip(data []byte) (Bundle, error) {
 // ReadCSV reads a table from CSV with a header line. Texts names the text columns; all
 // others are numbers, where an empty field is unknown.
 func ReadCSV(name string, r io.Reader, texts ...string) (*Table, error) {
-	return read(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
+	return parseCSV(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
 }
 
 // readCSV reads what writeCSV has written.
 func readCSV(name string, r io.Reader) (*Table, error) {
-	return read(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
+	return parseCSV(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
 }
 
-// read reads CSV. For a header, column returns the name of the column and whether it holds
+// parseCSV reads CSV. For a header, column returns the name of the column and whether it holds
 // text.
-func read(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
+func parseCSV(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()

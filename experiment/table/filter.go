@@ -62,9 +62,9 @@ func ParseBounds(column, text string) (Bounds, error) {
 // matcher reports whether a row meets a condition.
 type matcher func(row int) bool
 
-// matcher returns the condition's matcher for a table.
-func (c *Condition) matcher(t *Table) (matcher, error) {
-	col := t.Column(c.Column)
+// matcherOf returns the condition's matcher for a table.
+func (c *Condition) matcherOf(t *Table) (matcher, error) {
+	col := t.FindColumn(c.Column)
 	if col == nil {
 		return nil, &UnknownColumnError{Table: t.Name, Column: c.Column, Has: t.Names()}
 	}
@@ -111,12 +111,12 @@ func (e *UnknownColumnError) Error() string {
 	return fmt.Sprintf("table %s has no column %q: it has %s", e.Table, e.Column, strings.Join(e.Has, ", "))
 }
 
-// Rows returns the numbers of the rows that pass the filter.
-func (f Filter) Rows(t *Table) ([]int, error) {
+// FilterRows returns the numbers of the rows that pass the filter.
+func (f Filter) FilterRows(t *Table) ([]int, error) {
 	all := make([]matcher, len(f))
 	for i := range f {
 		var err error
-		if all[i], err = f[i].matcher(t); err != nil {
+		if all[i], err = f[i].matcherOf(t); err != nil {
 			return nil, err
 		}
 	}

@@ -46,9 +46,9 @@ var statistics = []Statistic{
 	{"min", func(x []float64) float64 { return x[0] }, true},
 	{"max", func(x []float64) float64 { return x[len(x)-1] }, true},
 	{"median", func(x []float64) float64 { return Quantile(x, 0.5) }, true},
-	{"stddev", deviation, true},
+	{"stddev", standardDeviation, true},
 	{"deviation", meanDeviation, true},
-	{"jain", jain, false},
+	{"jain", jainIndex, false},
 }
 
 // ParseStatistic reads the name of a statistic: count, sum, mean, min, max, median,
@@ -86,7 +86,7 @@ func Quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-func deviation(x []float64) float64 {
+func standardDeviation(x []float64) float64 {
 	if len(x) < 2 {
 		return Unknown
 	}
@@ -101,6 +101,6 @@ func meanDeviation(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-func jain(x []float64) float64 {
+func jainIndex(x []float64) float64 {
 	return fairness.JainOf(len(x), floats.Sum(x), floats.Dot(x, x)) // NaN is Unknown
 }

@@ -42,8 +42,8 @@ func (t *Table) Len() int {
 	return t.Columns[0].Len()
 }
 
-// Column returns a column by its name; nil if there is none.
-func (t *Table) Column(name string) *Column {
+// FindColumn returns a column by its name; nil if there is none.
+func (t *Table) FindColumn(name string) *Column {
 	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 	if i < 0 {
 		return nil
@@ -83,7 +83,7 @@ func Of[T any](name string, records []T) *Table {
 			if c.Texts != nil {
 				c.Texts[i] = v.String()
 			} else {
-				c.Numbers[i] = number(v)
+				c.Numbers[i] = numberOf(v)
 			}
 		}
 		t.Columns = append(t.Columns, c)
@@ -93,7 +93,7 @@ func Of[T any](name string, records []T) *Table {
 
 func isNumber(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Float64 }
 
-func number(v reflect.Value) float64 {
+func numberOf(v reflect.Value) float64 {
 	switch {
 	case v.Kind() == reflect.Bool:
 		if v.Bool() {
@@ -132,8 +132,8 @@ var Unknown = math.NaN()
 // Number is a number that may be unknown; unknown is null in JSON.
 type Number float64
 
-// Known reports whether the number is known.
-func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
+// IsKnown reports whether the number is known.
+func (n Number) IsKnown() bool { return !math.IsNaN(float64(n)) }
 
 // MarshalJSON returns the number, or null.
 func (n Number) MarshalJSON() ([]byte, error) {

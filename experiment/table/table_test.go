@@ -89,13 +89,13 @@ func TestRows_EachFormOfCondition(t *testing.T) {
 		{"fct_us", []string{"<1s"}, []int{0, 1, 3}}, // one is unknown
 		{"fct_us", []string{">=0.02ms"}, []int{1, 3}},
 	} {
-		got, err := Filter{{c.column, c.any}}.Rows(flows)
+		got, err := Filter{{c.column, c.any}}.FilterRows(flows)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("%s %v: %v (-want +got):\n%s", c.column, c.any, err, diff)
 		}
 	}
 	both := Filter{{"flow", []string{"a", "b"}}, {"size_bytes", []string{">1KB"}}}
-	if got, err := both.Rows(flows); err != nil || !cmp.Equal(got, []int{1}) {
+	if got, err := both.FilterRows(flows); err != nil || !cmp.Equal(got, []int{1}) {
 		t.Errorf("two conditions: %v, %v", got, err)
 	}
 	for _, c := range []struct{ column, any, want string }{
@@ -104,7 +104,7 @@ func TestRows_EachFormOfCondition(t *testing.T) {
 		{"size_bytes", "<10us", "write for example"},
 		{"size_bytes", "5KB..1KB", "is empty"},
 	} {
-		if _, err := (Filter{{c.column, []string{c.any}}}).Rows(flows); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := (Filter{{c.column, []string{c.any}}}).FilterRows(flows); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %q", c.column, c.any, err, c.want)
 		}
 	}

@@ -53,15 +53,15 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	samples, err := watch(lab.NewClient(info.Dir), args[1], seconds)
+	samples, err := watchPort(lab.NewClient(info.Dir), args[1], seconds)
 	if err != nil {
 		return err
 	}
 	return drawPicture(args[0], args[1], samples, args[3])
 }
 
-// watch samples one port.
-func watch(c *lab.Client, name string, seconds float64) ([]sample, error) {
+// watchPort samples one port.
+func watchPort(c *lab.Client, name string, seconds float64) ([]sample, error) {
 	var out []sample
 	tick := time.NewTicker(SampleEvery)
 	defer tick.Stop()

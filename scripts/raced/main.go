@@ -42,7 +42,7 @@ func main() {
 	}
 	var raced []string
 	if err == nil {
-		raced, err = find(out)
+		raced, err = findRaced(out)
 		err = errors.Join(err, c.Wait())
 	}
 	if err != nil {
@@ -54,8 +54,8 @@ func main() {
 	}
 }
 
-// find returns the packages to be printed from the output of go list -json.
-func find(list io.Reader) (raced []string, err error) {
+// findRaced returns the packages to be printed from the output of go list -json.
+func findRaced(list io.Reader) (raced []string, err error) {
 	all := map[string]*listed{}
 	for d := json.NewDecoder(list); ; {
 		p := &listed{}
@@ -68,7 +68,7 @@ func find(list io.Reader) (raced []string, err error) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		p := all[path]
-		is, err := anyFile(starts, p.Dir, p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
+		is, err := anyFile(startsGoroutine, p.Dir, p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
 		if err == nil && !is {
 			is, err = anyFile(hasPointers, p.Dir, p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
 		}
@@ -114,9 +114,9 @@ var calls = map[string][]string{
 	"SetFinalizer":   nil,
 }
 
-// starts reports whether a file starts something concurrent. It compares names only, as the
+// startsGoroutine reports whether a file starts something concurrent. It compares names only, as the
 // types are not known here, and so errs on the side of true.
-func starts(f *ast.File) (yes bool) {
+func startsGoroutine(f *ast.File) (yes bool) {
 	imported := map[string]bool{}
 	for _, i := range f.Imports {
 		if path, err := strconv.Unquote(i.Path.Value); err == nil {

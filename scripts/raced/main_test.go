@@ -28,7 +28,7 @@ func TestStarts_FindsConcurrency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := starts(f); got != want {
+		if got := startsGoroutine(f); got != want {
 			t.Errorf("%v for\n%s", got, text)
 		}
 	}
@@ -62,7 +62,7 @@ func TestFind_LooksAtAPackageAndItsTests(t *testing.T) {
 {"ImportPath": "uses", "Dir": "DIR", "GoFiles": ["plain.go"], "Imports": ["fmt", "starts"], "TestGoFiles": ["plain.go"]}
 {"ImportPath": "alone", "Dir": "DIR", "GoFiles": ["plain.go"], "Imports": ["fmt"], "TestGoFiles": ["plain.go"]}
 `, "DIR", dir)
-	got, err := find(strings.NewReader(list))
+	got, err := findRaced(strings.NewReader(list))
 	if want := []string{"pointers", "starts", "tests-start"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -62,7 +62,7 @@ type event struct {
 // runTests runs go test and follows its events.
 func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
 	argv := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout=60m"}, st.flags, st.packages)
-	c := st.exec(ctx, argv...)
+	c := st.newCommand(ctx, argv...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	out, err := c.StdoutPipe()
@@ -94,11 +94,11 @@ func (s *suite) readEvents(r io.Reader, o *outcome) error {
 				e = event{Action: "build-output", Output: string(line)}
 			}
 			s.mu.Lock()
-			failed := o.add(&e, time.Now())
+			failed := o.addEvent(&e, time.Now())
 			s.mu.Unlock()
 			if failed != nil {
 				s.printLine("FAIL  %s (%.1f s)", testID{e.Package, e.Test}, failed.took.Seconds())
-				printEnd(os.Stdout, failed.lines(), maxFailureLines)
+				printEnd(os.Stdout, failed.outputLines(), maxFailureLines)
 			}
 		}
 		if err == io.EOF {
@@ -110,8 +110,8 @@ func (s *suite) readEvents(r io.Reader, o *outcome) error {
 	}
 }
 
-// add counts an event. It returns the test if that has failed.
-func (o *outcome) add(e *event, now time.Time) (bad *testRun) {
+// addEvent counts an event. It returns the test if that has failed.
+func (o *outcome) addEvent(e *event, now time.Time) (bad *testRun) {
 	if e.Action == "build-output" {
 		o.output = append(o.output, e.Output...)
 		return nil
@@ -158,16 +158,16 @@ func (o *outcome) add(e *event, now time.Time) (bad *testRun) {
 	return bad
 }
 
-// lines returns the output of a test.
-func (t *testRun) lines() (all []string) {
+// outputLines returns the output of a test.
+func (t *testRun) outputLines() (all []string) {
 	for _, l := range t.output {
 		all = append(all, strings.TrimSuffix(l, "\n"))
 	}
 	return all
 }
 
-// failures returns the output of a stage that failed: of its command, or of its failed tests.
-func (o *outcome) failures() (all []string) {
+// failedOutput returns the output of a stage that failed: of its command, or of its failed tests.
+func (o *outcome) failedOutput() (all []string) {
 	ids := make([]testID, 0, len(o.tests))
 	for id, t := range o.tests {
 		if t.verdict == failed || t.verdict == running && o.verdict == failed {
@@ -181,7 +181,7 @@ func (o *outcome) failures() (all []string) {
 		return strings.Compare(b.test, a.test) // the package's own lines last
 	})
 	for _, id := range ids {
-		all = append(all, o.tests[id].lines()...)
+		all = append(all, o.tests[id].outputLines()...)
 	}
 	for l := range strings.Lines(string(o.output)) {
 		all = append(all, strings.TrimSuffix(l, "\n"))

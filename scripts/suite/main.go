@@ -33,8 +33,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(2)
 	}
-	ok := s.run(ctx, phases)
-	s.summarize(os.Stdout)
+	ok := s.runPhases(ctx, phases)
+	s.printSummary(os.Stdout)
 	if !ok {
 		os.Exit(1)
 	}
@@ -65,10 +65,10 @@ type suite struct {
 	order  []*stage            // in which they began
 }
 
-// run runs the phases one after another, the lanes of a phase beside each other, and the stages of
+// runPhases runs the phases one after another, the lanes of a phase beside each other, and the stages of
 // a lane one after another. It reports whether all stages passed. A stage that fails does not keep
 // others from running.
-func (s *suite) run(ctx context.Context, phases [][][]*stage) bool {
+func (s *suite) runPhases(ctx context.Context, phases [][][]*stage) bool {
 	shown := make(chan struct{})
 	done, over := context.WithCancel(ctx)
 	go func() {
@@ -106,7 +106,7 @@ func (s *suite) runStage(ctx context.Context, st *stage) {
 	s.mu.Unlock()
 	err := ctx.Err()
 	if err == nil {
-		err = st.run(ctx, s, o)
+		err = st.runStage(ctx, s, o)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *suite) runStage(ctx context.Context, st *stage) {
 	}
 	s.printLine("%s  %s", o.verdict, s.lineOf(st, o))
 	if o.verdict == failed && len(st.packages) == 0 {
-		printEnd(os.Stdout, o.failures(), maxFailureLines)
+		printEnd(os.Stdout, o.failedOutput(), maxFailureLines)
 	}
 }
 

@@ -36,10 +36,10 @@ func (s *suite) showProgress(ctx context.Context, w *os.File) {
 			return
 		case now := <-tick.C:
 			s.mu.Lock()
-			line := s.progress(now)
+			line := s.progressLine(now)
 			s.mu.Unlock()
 			if width, _, err := term.GetSize(w.Fd()); err == nil && before != "" {
-				line = cut(line, width-1)
+				line = cutLine(line, width-1)
 			}
 			fmt.Fprint(w, before, line, after)
 		}
@@ -61,8 +61,8 @@ func eraseIfTerminal() string {
 	return ""
 }
 
-// progress is a line that says how much is done, what runs, and for how long it has run.
-func (s *suite) progress(now time.Time) string {
+// progressLine is a line that says how much is done, what runs, and for how long it has run.
+func (s *suite) progressLine(now time.Time) string {
 	var b strings.Builder
 	var pass, fail, skip int
 	var runs []string
@@ -73,7 +73,7 @@ func (s *suite) progress(now time.Time) string {
 			runs = append(runs, st.name+o.runningTests(now))
 		}
 	}
-	fmt.Fprintf(&b, "[%s] %d passed, %d failed, %d skipped", clock(now.Sub(s.start)), pass, fail, skip)
+	fmt.Fprintf(&b, "[%s] %d passed, %d failed, %d skipped", formatClock(now.Sub(s.start)), pass, fail, skip)
 	for _, r := range runs {
 		b.WriteString("; " + r)
 	}
@@ -98,7 +98,7 @@ func (o *outcome) runningTests(now time.Time) string {
 	}
 	var shown []string
 	for _, x := range all[:min(len(all), maxShown)] {
-		shown = append(shown, fmt.Sprintf("%s (%s)", x.name, clock(x.since)))
+		shown = append(shown, fmt.Sprintf("%s (%s)", x.name, formatClock(x.since)))
 	}
 	if more := len(all) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("%d more", more))
@@ -106,14 +106,14 @@ func (o *outcome) runningTests(now time.Time) string {
 	return ": " + strings.Join(shown, ", ")
 }
 
-// clock formats a duration as minutes and seconds.
-func clock(d time.Duration) string {
+// formatClock formats a duration as minutes and seconds.
+func formatClock(d time.Duration) string {
 	s := int(d.Seconds())
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// cut shortens a line of progress to a width.
-func cut(line string, width int) string {
+// cutLine shortens a line of progress to a width.
+func cutLine(line string, width int) string {
 	if r := []rune(line); len(r) > width && width > 0 {
 		return string(r[:width-1]) + "…"
 	}
@@ -133,6 +133,6 @@ func printEnd(w io.Writer, all []string, maxPackages int) {
 		all = all[len(all)-maxPackages:]
 	}
 	for _, l := range all {
-		fmt.Fprintln(w, cut(l, maxFailureWidth))
+		fmt.Fprintln(w, cutLine(l, maxFailureWidth))
 	}
 }

@@ -26,30 +26,30 @@ type stage struct {
 	skip     string   // why it does not run
 }
 
-// command returns a stage that runs a command.
-func command(name string, argv ...string) *stage { return &stage{name: name, argv: argv} }
+// commandStage returns a stage that runs a command.
+func commandStage(name string, argv ...string) *stage { return &stage{name: name, argv: argv} }
 
-// tests returns a stage that runs the tests of packages with these flags.
-func tests(name string, packages []string, flags ...string) *stage {
+// testStage returns a stage that runs the tests of packages with these flags.
+func testStage(name string, packages []string, flags ...string) *stage {
 	return &stage{name: name, packages: packages, flags: flags}
 }
 
-// run runs the stage. It returns an error if the stage did not pass.
-func (st *stage) run(ctx context.Context, s *suite, o *outcome) error {
+// runStage runs the stage. It returns an error if the stage did not pass.
+func (st *stage) runStage(ctx context.Context, s *suite, o *outcome) error {
 	if st.skip != "" {
 		return nil
 	}
 	if len(st.packages) > 0 {
 		return st.runTests(ctx, s, o)
 	}
-	out, err := st.exec(ctx, st.argv...).CombinedOutput()
+	out, err := st.newCommand(ctx, st.argv...).CombinedOutput()
 	o.output = out
 	return err
 }
 
-// exec returns a command of the stage. If the context ends, it is interrupted with all that it has
+// newCommand returns a command of the stage. If the context ends, it is interrupted with all that it has
 // started, as on a terminal, and gets the chance to clean up behind itself.
-func (st *stage) exec(ctx context.Context, argv ...string) *exec.Cmd {
+func (st *stage) newCommand(ctx context.Context, argv ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
@@ -72,16 +72,16 @@ var endToEnd = regexp.MustCompile(`^` + module + `/e2e/`)
 // stagesOf returns the stages of a form of the suite: of lanes that run beside each other, and of
 // those that run when these are done.
 func stagesOf(form, part string) ([][][]*stage, error) {
-	all, err := list("./...")
+	all, err := listPackages("./...")
 	if err != nil {
 		return nil, err
 	}
-	timed, pure := split(all, realTime.MatchString)
-	format := command("gofmt", "scripts/format.sh")
-	lint := command("go vet and staticcheck", "go", "run", "./scripts/lint", "./...")
+	timed, pure := splitPackages(all, realTime.MatchString)
+	format := commandStage("gofmt", "scripts/format.sh")
+	lint := commandStage("go vet and staticcheck", "go", "run", "./scripts/lint", "./...")
 	switch form {
 	case "quick":
-		return [][][]*stage{{{format, command("go vet", "go", "vet", "./..."), tests("unit tests", pure, "-short")}}}, nil
+		return [][][]*stage{{{format, commandStage("go vet", "go", "vet", "./..."), testStage("unit tests", pure, "-short")}}}, nil
 	case "plain", "all":
 	default:
 		return nil, fmt.Errorf("-form %s: must be quick, plain or all", form)
@@ -93,24 +93,24 @@ func stagesOf(form, part string) ([][][]*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raced, _ = split(raced, func(p string) bool { return !endToEnd.MatchString(p) })
-	racedTimed, racedPure := split(raced, realTime.MatchString)
+	raced, _ = splitPackages(raced, func(p string) bool { return !endToEnd.MatchString(p) })
+	racedTimed, racedPure := splitPackages(raced, realTime.MatchString)
 	// Packages of real time run beside each other, and so do the tests in them: testlab lets as
 	// many labs run at once as the machine has room for.
 	beside := []string{"-count=1", "-p", strconv.Itoa(runtime.NumCPU()), "-parallel", strconv.Itoa(4 * runtime.NumCPU())}
-	timedTests := tests("tests with real programs and real time", timed, beside...)
+	timedTests := testStage("tests with real programs and real time", timed, beside...)
 	bin, err := filepath.Abs("bin")
 	if err != nil {
 		return nil, err
 	}
 	timedTests.env = []string{"WEFT_TEST_BIN=" + bin}
-	first := []*stage{format, command("build of weft and its libraries", "scripts/build.sh")} // both lanes need it
-	real := []*stage{timedTests, demo()}
+	first := []*stage{format, commandStage("build of weft and its libraries", "scripts/build.sh")} // both lanes need it
+	real := []*stage{timedTests, demoStage()}
 	compute := []*stage{
 		lint,
-		tests("tests of what is pure", pure, "-count=1"),
-		tests("tests of what is pure, with the race detector", racedPure, "-count=1", "-race", "-short"),
-		tests("tests of real time, with the race detector", racedTimed, append(beside, "-race", "-short")...),
+		testStage("tests of what is pure", pure, "-count=1"),
+		testStage("tests of what is pure, with the race detector", racedPure, "-count=1", "-race", "-short"),
+		testStage("tests of real time, with the race detector", racedTimed, append(beside, "-race", "-short")...),
 	}
 	if part != "" {
 		long, err := longOf(part)
@@ -122,9 +122,9 @@ func stagesOf(form, part string) ([][][]*stage, error) {
 	return [][][]*stage{{first}, {real, compute}}, nil
 }
 
-// demo is the README's demo, which needs root or a kernel that allows labs of users.
-func demo() *stage {
-	st := command("the README's demo", "scripts/demo.sh")
+// demoStage is the README's demo, which needs root or a kernel that allows labs of users.
+func demoStage() *stage {
+	st := commandStage("the README's demo", "scripts/demo.sh")
 	if out, err := exec.Command("scripts/need-labs.sh").CombinedOutput(); err != nil {
 		st.skip = strings.TrimSpace(string(out))
 	}
@@ -137,19 +137,19 @@ func longOf(part string) ([]*stage, error) {
 	if _, err := fmt.Sscanf(part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
 		return nil, fmt.Errorf("-part %s: give a part such as 2/8", part)
 	}
-	forms := tests("quick forms of papers, and long forms of labs and of RDMA programs, part "+part,
+	forms := testStage("quick forms of papers, and long forms of labs and of RDMA programs, part "+part,
 		[]string{module + "/e2e/experiment", module + "/e2e/sim", module + "/e2e/rdma"}, "-count=1", "-run", "^TestPapers_|^TestLabs_LongForm|^TestRDMAPrograms_RunUnmodified$")
 	forms.env = []string{"WEFT_TEST_LONG=1", "WEFT_TEST_PART=" + part}
 	long := []*stage{
 		forms,
-		command("fuzzing, part "+part, "scripts/fuzz.sh", "--part", part, "20s"),
-		command("tests again and again beside busy loops, part "+part, "scripts/flaky.sh", "--part", part),
+		commandStage("fuzzing, part "+part, "scripts/fuzz.sh", "--part", part, "20s"),
+		commandStage("tests again and again beside busy loops, part "+part, "scripts/flaky.sh", "--part", part),
 	}
 	if i == n {
-		both := tests("RDMA between weft and Linux, in both directions", []string{module + "/e2e/vm"}, "-count=1", "-run", "^TestRDMA_BetweenWeftAndLinux$")
+		both := testStage("RDMA between weft and Linux, in both directions", []string{module + "/e2e/vm"}, "-count=1", "-run", "^TestRDMA_BetweenWeftAndLinux$")
 		both.env = forms.env
 		long = append(long, both)
-		soak := command("soak", "scripts/bench/soak.sh")
+		soak := commandStage("soak", "scripts/bench/soak.sh")
 		soak.env = []string{"MINUTES=5"}
 		if os.Geteuid() != 0 {
 			soak.skip = "it needs root"
@@ -159,15 +159,15 @@ func longOf(part string) ([]*stage, error) {
 	return long, nil
 }
 
-// list returns the paths of packages.
-func list(patterns ...string) ([]string, error) {
-	return lines(exec.Command("go", append([]string{"list"}, patterns...)...))
+// listPackages returns the paths of packages.
+func listPackages(patterns ...string) ([]string, error) {
+	return outputOf(exec.Command("go", append([]string{"list"}, patterns...)...))
 }
 
 // racedOf returns the packages whose tests are worth running with the race detector.
-func racedOf() ([]string, error) { return lines(exec.Command("go", "run", "./scripts/raced")) }
+func racedOf() ([]string, error) { return outputOf(exec.Command("go", "run", "./scripts/raced")) }
 
-func lines(c *exec.Cmd) ([]string, error) {
+func outputOf(c *exec.Cmd) ([]string, error) {
 	var said bytes.Buffer
 	c.Stderr = &said
 	out, err := c.Output()
@@ -177,8 +177,8 @@ func lines(c *exec.Cmd) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// split returns the packages for which is is true, and the others.
-func split(packages []string, is func(string) bool) (yes, no []string) {
+// splitPackages returns the packages for which is is true, and the others.
+func splitPackages(packages []string, is func(string) bool) (yes, no []string) {
 	for _, p := range packages {
 		if is(p) {
 			yes = append(yes, p)

@@ -40,7 +40,7 @@ func TestFailures_HaveTheOutputOfWhatFailedOnly(t *testing.T) {
 		`{"Action":"output",`+pkg+`,"Test":"TestHangs","Output":"it waits\n"}`,
 		`{"ImportPath":"`+module+`/b","Action":"build-output","Output":"b.go:1: no such thing\n"}`, `not JSON`)
 	o.verdict = failed
-	got := strings.Join(o.failures(), "\n")
+	got := strings.Join(o.failedOutput(), "\n")
 	for _, want := range []string{"the reason", "it waits", "b.go:1: no such thing", "not JSON"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
@@ -58,7 +58,7 @@ func TestSkips_AreGroupedByReason(t *testing.T) {
 		`{"Action":"output",`+pkg+`,"Test":"TestY","Output":"    y_test.go:123: SKIPPED: it needs root\n"}`, `{"Action":"skip",`+pkg+`,"Test":"TestY"}`,
 		`{"Action":"skip",`+pkg+`,"Test":"TestZ"}`)
 	want := []string{"tests: SKIPPED: it needs root: 2 tests: a TestX, a TestY", "tests: no reason given: 1 tests: a TestZ"}
-	if got := s.skips(); !slices.Equal(got, want) {
+	if got := s.listSkips(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -67,16 +67,16 @@ func TestProgress_NamesWhatHasRunLongest(t *testing.T) {
 	s, _, o := play(t)
 	at := func(sec int64) time.Time { return time.Unix(sec, 0) }
 	for i, name := range []string{"TestA", "TestB", "TestC", "TestD", "TestE"} {
-		o.add(&event{Action: "run", Package: module + "/a", Test: name}, at(int64(10*i)))
+		o.addEvent(&event{Action: "run", Package: module + "/a", Test: name}, at(int64(10*i)))
 	}
-	o.add(&event{Action: "pause", Package: module + "/a", Test: "TestA"}, at(50)) // it waits for its turn
-	o.add(&event{Action: "pass", Package: module + "/a", Test: "TestB"}, at(50))
+	o.addEvent(&event{Action: "pause", Package: module + "/a", Test: "TestA"}, at(50)) // it waits for its turn
+	o.addEvent(&event{Action: "pass", Package: module + "/a", Test: "TestB"}, at(50))
 	want := "[1:40] 1 passed, 0 failed, 0 skipped; tests: a TestC (1:20), a TestD (1:10), a TestE (1:00)"
-	if got := s.progress(at(100)); got != want {
+	if got := s.progressLine(at(100)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	o.add(&event{Action: "cont", Package: module + "/a", Test: "TestA"}, at(95))
-	if got := s.progress(at(100)); !strings.HasSuffix(got, ", a TestA (0:05)") {
+	o.addEvent(&event{Action: "cont", Package: module + "/a", Test: "TestA"}, at(95))
+	if got := s.progressLine(at(100)); !strings.HasSuffix(got, ", a TestA (0:05)") {
 		t.Errorf("%q", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestSlowest_AreSortedByTheirTime(t *testing.T) {
 		`{"Action":"pass",`+pkg+`,"Test":"TestShort","Elapsed":0.5}`, `{"Action":"pass",`+pkg+`,"Test":"TestLong","Elapsed":30}`,
 		`{"Action":"pass",`+pkg+`,"Test":"TestLong/part","Elapsed":29}`, `{"Action":"fail",`+pkg+`,"Test":"TestLonger","Elapsed":100.25}`)
 	want := []string{" 100.2 s  a TestLonger (tests)", "  30.0 s  a TestLong (tests)"}
-	if got := s.slowest(); !slices.Equal(got, want) {
+	if got := s.listSlowest(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -104,7 +104,7 @@ func TestCut_KeepsTheWidthOfATerminal(t *testing.T) {
 		line, want string
 		width      int
 	}{{"short", "short", 10}, {"a longer line", "a lon…", 6}, {"ähm, more", "ähm…", 4}} {
-		if got := cut(c.line, c.width); got != c.want {
+		if got := cutLine(c.line, c.width); got != c.want {
 			t.Errorf("%q in %d columns is %q", c.line, c.width, got)
 		}
 	}
@@ -112,7 +112,7 @@ func TestCut_KeepsTheWidthOfATerminal(t *testing.T) {
 
 func TestExec_InterruptReachesWhatACommandHasStarted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	c := command("sleep", "").exec(ctx, "sh", "-c", "sleep 1000; echo goes on; sleep 1000")
+	c := commandStage("sleep", "").newCommand(ctx, "sh", "-c", "sleep 1000; echo goes on; sleep 1000")
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -131,19 +131,19 @@ func TestFollow_WaitingForATurnIsNoPartOfATest(t *testing.T) {
 	s, _, o := play(t)
 	at := func(sec int64) time.Time { return time.Unix(sec, 0) }
 	add := func(sec int64, action, output string) {
-		o.add(&event{Action: action, Package: module + "/a", Test: "TestA", Output: output, Elapsed: 100}, at(sec))
+		o.addEvent(&event{Action: action, Package: module + "/a", Test: "TestA", Output: output, Elapsed: 100}, at(sec))
 	}
 	add(0, "run", "")
 	add(10, "output", "    turn.go:60: waits for its turn\n")
-	if got := s.progress(at(50)); strings.Contains(got, "TestA") {
+	if got := s.progressLine(at(50)); strings.Contains(got, "TestA") {
 		t.Errorf("%q", got)
 	}
 	add(70, "output", "    turn.go:70: has its turn\n")
-	if got := s.progress(at(80)); !strings.HasSuffix(got, "a TestA (0:10)") {
+	if got := s.progressLine(at(80)); !strings.HasSuffix(got, "a TestA (0:10)") {
 		t.Errorf("%q", got)
 	}
 	add(100, "pass", "")
-	if got := s.slowest(); len(got) != 1 || !strings.Contains(got[0], "30.0 s") {
+	if got := s.listSlowest(); len(got) != 1 || !strings.Contains(got[0], "30.0 s") {
 		t.Errorf("%q", got)
 	}
 }

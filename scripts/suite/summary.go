@@ -17,18 +17,18 @@ import (
 // maxSlow is how many slow tests the summary names.
 const maxSlow = 20
 
-// summarize prints where the suite ran, what it skipped and why, what took long, what failed, and
+// printSummary prints where the suite ran, what it skipped and why, what took long, what failed, and
 // a line for each stage.
-func (s *suite) summarize(w io.Writer) {
+func (s *suite) printSummary(w io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(w, "\n== where\n%s\n", where())
+	fmt.Fprintf(w, "\n== where\n%s\n", describeMachine())
 	fmt.Fprintln(w, "\n== skipped, and why")
-	for _, l := range s.skips() {
+	for _, l := range s.listSkips() {
 		fmt.Fprintln(w, l)
 	}
 	fmt.Fprintln(w, "\n== the slowest tests")
-	for _, l := range s.slowest() {
+	for _, l := range s.listSlowest() {
 		fmt.Fprintln(w, l)
 	}
 	var pass, fail, skip int
@@ -42,13 +42,13 @@ func (s *suite) summarize(w io.Writer) {
 			fail++ // a stage that fails without a test counts as one
 		}
 		fmt.Fprintf(w, "\n== what failed: %s\n", st.name)
-		printEnd(w, o.failures(), maxFailureLines/4)
+		printEnd(w, o.failedOutput(), maxFailureLines/4)
 	}
 	fmt.Fprintln(w, "\n== summary")
 	for _, st := range s.order {
 		fmt.Fprintf(w, "%s  %s\n", s.stages[st].verdict, s.lineOf(st, s.stages[st]))
 	}
-	fmt.Fprintf(w, "in %s\n%d passed, %d failed, %d skipped\n", clock(time.Since(s.start)), pass, fail, skip)
+	fmt.Fprintf(w, "in %s\n%d passed, %d failed, %d skipped\n", formatClock(time.Since(s.start)), pass, fail, skip)
 }
 
 // lineOf describes a stage's outcome.
@@ -70,8 +70,8 @@ var (
 	place  = regexp.MustCompile(`^[a-z_0-9]+\.go:\d+: `)
 )
 
-// skips returns the skipped tests, grouped by the reason that they give.
-func (s *suite) skips() (all []string) {
+// listSkips returns the skipped tests, grouped by the reason that they give.
+func (s *suite) listSkips() (all []string) {
 	for _, st := range s.order {
 		o := s.stages[st]
 		if st.skip != "" {
@@ -102,8 +102,8 @@ func (s *suite) skips() (all []string) {
 	return all
 }
 
-// slowest returns the tests that took longest, those of which they are parts aside.
-func (s *suite) slowest() (lines []string) {
+// listSlowest returns the tests that took longest, those of which they are parts aside.
+func (s *suite) listSlowest() (lines []string) {
 	type one struct {
 		took time.Duration
 		line string
@@ -125,8 +125,8 @@ func (s *suite) slowest() (lines []string) {
 	return lines
 }
 
-// where describes the machine, as far as tests depend on it.
-func where() string {
+// describeMachine describes the machine, as far as tests depend on it.
+func describeMachine() string {
 	read := func(file string) string {
 		b, err := os.ReadFile(file)
 		if err != nil {

@@ -66,8 +66,8 @@ func (o *Options) timeRange(from, to units.Time) (units.Time, units.Time) {
 	return max(from, o.From), to
 }
 
-// read calls f to read a file, and adds the file's name to errors.
-func read(name string, f func(io.Reader) error) error {
+// readFile calls f to read a file, and adds the file's name to errors.
+func readFile(name string, f func(io.Reader) error) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err

@@ -37,9 +37,9 @@ type Distribution struct {
 	total  float64    // of the weights
 }
 
-// distribute returns the distribution of values, which it sorts; nil if there
+// distributionOf returns the distribution of values, which it sorts; nil if there
 // are none.
-func distribute(unit figure.Unit, values []weighted) *Distribution {
+func distributionOf(unit figure.Unit, values []weighted) *Distribution {
 	if len(values) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func distribute(unit figure.Unit, values []weighted) *Distribution {
 		d.Mean += v.value * v.weight / d.total
 	}
 	for _, p := range d.percentiles() {
-		*p.at = d.at(p.share)
+		*p.at = d.valueAt(p.share)
 	}
 	return d
 }
@@ -68,8 +68,8 @@ func (d *Distribution) percentiles() []percentile {
 	return []percentile{{"min", 0, &d.Min}, {"p50", 0.5, &d.P50}, {"p90", 0.9, &d.P90}, {"p95", 0.95, &d.P95}, {"p99", 0.99, &d.P99}, {"max", 1, &d.Max}}
 }
 
-// at returns the smallest value that at least the given share does not exceed.
-func (d *Distribution) at(share float64) float64 {
+// valueAt returns the smallest value that at least the given share does not exceed.
+func (d *Distribution) valueAt(share float64) float64 {
 	sum := 0.0
 	for _, v := range d.values {
 		// The sum of the weights may miss a whole number by a rounding error.
@@ -80,8 +80,8 @@ func (d *Distribution) at(share float64) float64 {
 	return d.values[len(d.values)-1].value
 }
 
-// positive returns the smallest value above 0; 0 if there is none.
-func (d *Distribution) positive() float64 {
+// smallestPositive returns the smallest value above 0; 0 if there is none.
+func (d *Distribution) smallestPositive() float64 {
 	for _, v := range d.values {
 		if v.value > 0 {
 			return v.value
@@ -90,9 +90,9 @@ func (d *Distribution) positive() float64 {
 	return 0
 }
 
-// cdf returns the steps of the distribution, no more than a picture can show, from 0 to the
+// stepsOfCDF returns the steps of the distribution, no more than a picture can show, from 0 to the
 // end of the axis.
-func (d *Distribution) cdf(end float64) (x, y figure.Values) {
+func (d *Distribution) stepsOfCDF(end float64) (x, y figure.Values) {
 	const maxPoints = 4000
 	x, y = figure.Values{0}, figure.Values{0}
 	sum, shown := 0.0, 0.0
@@ -145,12 +145,12 @@ type curve struct {
 	d    *Distribution
 }
 
-// cumulative draws distributions of a measure over flows, messages or transfers.
-func cumulative(o *Options, title string, m *measure, over string, curves []curve) (*figure.Figure, error) {
+// drawCumulative draws distributions of a measure over flows, messages or transfers.
+func drawCumulative(o *Options, title string, m *measure, over string, curves []curve) (*figure.Figure, error) {
 	low, high := 0.0, 0.0
 	for _, c := range curves {
 		high = max(high, c.d.Max)
-		if v := c.d.positive(); v > 0 && (low == 0 || v < low) {
+		if v := c.d.smallestPositive(); v > 0 && (low == 0 || v < low) {
 			low = v
 		}
 	}
@@ -172,7 +172,7 @@ func cumulative(o *Options, title string, m *measure, over string, curves []curv
 	}
 	p.X.Min, p.X.Max = &first, &last
 	for _, c := range curves {
-		x, y := c.d.cdf(last)
+		x, y := c.d.stepsOfCDF(last)
 		p.Series = append(p.Series, figure.Series{Name: c.name, X: x, Y: y})
 	}
 	return figureOf(o, title, p), nil

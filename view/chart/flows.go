@@ -22,21 +22,21 @@ type flowMeasure struct {
 	silent bool // it is also defined for flows of which nothing arrived
 }
 
-func span(s float64) string { return report.Span(units.Time(s * float64(units.Second))) }
+func formatSpan(s float64) string { return report.Span(units.Time(s * float64(units.Second))) }
 
-// duration returns the time between two instants in seconds, without the
+// secondsBetween returns the time between two instants in seconds, without the
 // rounding error of their difference.
-func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
+func secondsBetween(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
 func formatShare(v float64) string { return units.FormatPercent(v, 3) }
 
 var flowMeasures = []flowMeasure{
-	{measure{"completion", "completion time", figure.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
+	{measure{"completion", "completion time", figure.Seconds, formatSpan}, func(x *workload.Result) float64 { return secondsBetween(x.Start, x.End) }, false},
 	{measure{"goodput", "goodput", figure.BitsPerSecond, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
-	{measure{"delay-mean", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
-	{measure{"delay-p50", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
-	{measure{"delay-p99", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
-	{measure{"delay-max", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
+	{measure{"delay-mean", "one-way delay", figure.Seconds, formatSpan}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
+	{measure{"delay-p50", "one-way delay", figure.Seconds, formatSpan}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
+	{measure{"delay-p99", "one-way delay", figure.Seconds, formatSpan}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
+	{measure{"delay-max", "one-way delay", figure.Seconds, formatSpan}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
 	{measure{"loss", "packets lost", figure.Ratio, formatShare}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
@@ -123,7 +123,7 @@ func sumUp(file string, results []workload.Result) Flows {
 				values = append(values, weighted{m.of(&results[i]), 1})
 			}
 		}
-		if d := distribute(m.unit, values); d != nil {
+		if d := distributionOf(m.unit, values); d != nil {
 			s.Measures[m.name] = d
 		}
 	}
@@ -174,7 +174,7 @@ func (r *flowReview) Figure() (*figure.Figure, string, error) {
 	if len(r.drawn) > 1 {
 		title = m.label + " of each flow"
 	}
-	f, err := cumulative(&r.options, title, m, "flows", curves)
+	f, err := drawCumulative(&r.options, title, m, "flows", curves)
 	return f, "", err
 }
 

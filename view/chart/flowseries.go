@@ -41,19 +41,19 @@ type spread struct {
 	min, max float64
 }
 
-func (s *spread) add(v float64) {
+func (s *spread) addValue(v float64) {
 	if !s.known {
 		s.known, s.min, s.max = true, v, v
 	}
 	s.min, s.max = min(s.min, v), max(s.max, v)
 }
 
-func (f *Flow) key() series.Flow {
+func (f *Flow) seriesKey() series.Flow {
 	return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer, Name: f.Name}
 }
 
-// number returns a unique name of the flow.
-func (f *Flow) number() string {
+// numberedName returns a unique name of the flow.
+func (f *Flow) numberedName() string {
 	if f.Name != "" {
 		return f.NIC + " " + f.Name
 	}
@@ -90,18 +90,18 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 	for _, file := range files {
 		at := map[series.Flow]int{}
 		merger := newFlowMerger(o.Average)
-		if err := r.read(file, func(x *series.FlowReader, what int, row *series.FlowRow) {
+		if err := r.readRows(file, func(x *series.FlowReader, what int, row *series.FlowRow) {
 			from, to = min(from, row.At), max(to, row.At)
 			i, known := at[row.Flow]
 			if !known {
 				i = -1
 				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, Name: row.Name, From: row.At - row.Interval}
-				for _, name := range f.names() {
+				for _, name := range f.requestNames() {
 					if !slices.Contains(names, name) {
 						names = append(names, name)
 					}
 				}
-				if r.takes(&f) {
+				if r.isRequested(&f) {
 					for _, q := range x.Quantities() {
 						f.Values = append(f.Values, series.Measured{Name: q.Name, Unit: q.Unit})
 					}
@@ -124,8 +124,8 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 					f.Values[k].AddValue(v, row.Interval)
 				}
 			}
-			if p, ok := merger.add(row, what, r.what.PerInterval); ok {
-				f.lines.add(p.value)
+			if p, ok := merger.mergeRow(row, what, r.what.PerInterval); ok {
+				f.lines.addValue(p.value)
 			}
 		}); err != nil {
 			return nil, err
@@ -135,12 +135,12 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 		return nil, fmt.Errorf("--average is for goodput, received and sent, but %s is instantaneous", r.what)
 	}
 	r.Flows = slices.DeleteFunc(r.Flows, func(f Flow) bool { return f.Rows == 0 })
-	return r, r.missing(names, from, to)
+	return r, r.missingError(names, from, to)
 }
 
-// read calls each for the rows of a file, with the index of the requested quantity.
-func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, what int, row *series.FlowRow)) error {
-	return read(file, func(in io.Reader) error {
+// readRows calls each for the rows of a file, with the index of the requested quantity.
+func (r *flowSeriesReview) readRows(file string, each func(x *series.FlowReader, what int, row *series.FlowRow)) error {
+	return readFile(file, func(in io.Reader) error {
 		x, err := series.NewFlowReader(in)
 		if err != nil {
 			return err
@@ -157,34 +157,34 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 	})
 }
 
-// names returns the names by which a flow can be requested.
-func (f *Flow) names() []string {
+// requestNames returns the names by which a flow can be requested.
+func (f *Flow) requestNames() []string {
 	host, _, _ := strings.Cut(f.NIC, ":")
-	names := []string{host, f.NIC, f.number()}
-	if name := f.given(); name != "" {
+	names := []string{host, f.NIC, f.numberedName()}
+	if name := f.givenName(); name != "" {
 		names = append(names, name)
 	}
 	return names
 }
 
-// given returns the name of the flow's transfer, or its own; "" if it has none.
-func (f *Flow) given() string { return cmp.Or(f.Transfer, f.Name) }
+// givenName returns the name of the flow's transfer, or its own; "" if it has none.
+func (f *Flow) givenName() string { return cmp.Or(f.Transfer, f.Name) }
 
-// takes reports whether a flow is requested.
-func (r *flowSeriesReview) takes(f *Flow) bool {
+// isRequested reports whether a flow is requested.
+func (r *flowSeriesReview) isRequested(f *Flow) bool {
 	return len(r.options.Flows) == 0 || slices.ContainsFunc(r.options.Flows, func(p string) bool {
-		return slices.ContainsFunc(f.names(), func(name string) bool { return matches(p, name) })
+		return slices.ContainsFunc(f.requestNames(), func(name string) bool { return matchesPattern(p, name) })
 	})
 }
 
-// missing returns the error for what was requested but does not exist.
-func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
+// missingError returns the error for what was requested but does not exist.
+func (r *flowSeriesReview) missingError(names []string, from, to units.Time) error {
 	in := strings.Join(r.files, ", ")
 	if len(names) == 0 {
 		return fmt.Errorf("%s has no samples", in)
 	}
 	for _, p := range r.options.Flows {
-		if !slices.ContainsFunc(names, func(name string) bool { return matches(p, name) }) {
+		if !slices.ContainsFunc(names, func(name string) bool { return matchesPattern(p, name) }) {
 			return fmt.Errorf("%s has no flow %q: %s", in, p, suggest.Hint(p, "its flows are", names))
 		}
 	}
@@ -205,7 +205,7 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 			fmt.Fprintf(w, "%s: means over the samples of each flow\n", f.File)
 			fmt.Fprint(t, "flow\ttransfer\tfrom\tto")
 			for k := range f.Values {
-				if r.shows(f.File, k) {
+				if r.hasColumn(f.File, k) {
 					fmt.Fprint(t, "\t", strings.ReplaceAll(f.Values[k].Name, "_", " "))
 					if f.Values[k].Name == "rtt" {
 						fmt.Fprint(t, "\tmax")
@@ -219,9 +219,9 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 		if transfer == "" {
 			transfer = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.12gs\t%.12gs", f.number(), transfer, f.From.Seconds(), f.To.Seconds())
+		fmt.Fprintf(t, "%s\t%s\t%.12gs\t%.12gs", f.numberedName(), transfer, f.From.Seconds(), f.To.Seconds())
 		for k := range f.Values {
-			if m := &f.Values[k]; r.shows(f.File, k) {
+			if m := &f.Values[k]; r.hasColumn(f.File, k) {
 				fmt.Fprint(t, "\t", measuredText(m, m.Mean))
 				if m.Name == "rtt" {
 					fmt.Fprint(t, "\t", measuredText(m, m.Max))
@@ -236,9 +236,9 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 	}
 }
 
-// shows reports whether a quantity of a file has a column in the table: whether any flow that
+// hasColumn reports whether a quantity of a file has a column in the table: whether any flow that
 // is shown has known values of it that are not all 0.
-func (r *flowSeriesReview) shows(file string, k int) bool {
+func (r *flowSeriesReview) hasColumn(file string, k int) bool {
 	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
 		return f.File == file && f.Values[k].IsKnown() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
 	})
@@ -255,7 +255,7 @@ func measuredText(m *series.Measured, v float64) string {
 // the greatest values. It reads the files again, so that memory does not grow with their
 // length.
 func (r *flowSeriesReview) Figure() (*figure.Figure, string, error) {
-	drawn, note, err := r.drawn()
+	drawn, note, err := r.drawnFlows()
 	if err != nil {
 		return nil, "", err
 	}
@@ -264,7 +264,7 @@ func (r *flowSeriesReview) Figure() (*figure.Figure, string, error) {
 		from, to = min(from, f.From), max(to, f.To)
 	}
 	from, to = r.options.timeRange(from, to)
-	lines, err := r.lines(drawn, from, to)
+	lines, err := r.readLines(drawn, from, to)
 	if err != nil {
 		return nil, "", err
 	}
@@ -292,19 +292,19 @@ func (r *flowSeriesReview) Figure() (*figure.Figure, string, error) {
 // nameOf names a flow after its transfer, or by its own name, if no other drawn flow has that
 // name, and otherwise by its number.
 func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
-	name := f.given()
+	name := f.givenName()
 	alike := 0
 	for _, o := range drawn {
-		if o.File == f.File && o.given() == name {
+		if o.File == f.File && o.givenName() == name {
 			alike++
 		}
 	}
 	switch {
 	case name != "" && alike == 1:
 	case f.Name != "":
-		name = f.number()
+		name = f.numberedName()
 	default:
-		name = strings.TrimSpace(name + " " + f.number())
+		name = strings.TrimSpace(name + " " + f.numberedName())
 	}
 	if len(r.files) > 1 {
 		name = strings.TrimSuffix(filepath.Base(f.File), ".csv") + " " + name
@@ -312,9 +312,9 @@ func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
 	return name
 }
 
-// drawn returns the flows that a picture shows: those with known values and, if any flow has
+// drawnFlows returns the flows that a picture shows: those with known values and, if any flow has
 // values other than 0, only such flows.
-func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
+func (r *flowSeriesReview) drawnFlows() ([]*Flow, string, error) {
 	var all []*Flow
 	flat := func(f *Flow) bool { return f.lines.min == 0 && f.lines.max == 0 }
 	for i := range r.Flows {
@@ -346,8 +346,8 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	return drawn, fmt.Sprintf("only the %d of %d flows with the largest values are drawn; choose others with --flow", maxLines, len(all)), nil
 }
 
-// lines reads the files again to collect the points of the flows.
-func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.Envelope, error) {
+// readLines reads the files again to collect the points of the flows.
+func (r *flowSeriesReview) readLines(drawn []*Flow, from, to units.Time) ([]*series.Envelope, error) {
 	lines := make([]*series.Envelope, len(drawn))
 	for i := range lines {
 		lines[i] = series.NewEnvelope(from, to, r.options.Width)
@@ -356,16 +356,16 @@ func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.
 		at := map[series.Flow]int{}
 		for i, f := range drawn {
 			if f.File == file {
-				at[f.key()] = i
+				at[f.seriesKey()] = i
 			}
 		}
 		merger := newFlowMerger(r.options.Average)
-		if err := r.read(file, func(_ *series.FlowReader, what int, row *series.FlowRow) {
+		if err := r.readRows(file, func(_ *series.FlowReader, what int, row *series.FlowRow) {
 			i, ok := at[row.Flow]
 			if !ok || row.At < r.options.From || row.At > r.options.To {
 				return
 			}
-			p, ok := merger.add(row, what, r.what.PerInterval)
+			p, ok := merger.mergeRow(row, what, r.what.PerInterval)
 			if !ok {
 				return
 			}
@@ -394,9 +394,9 @@ type merged struct {
 
 func newFlowMerger(over units.Time) *flowMerger { return &flowMerger{over, map[series.Flow]merged{}} }
 
-// add adds a row and returns its value, or that of the longer interval that it completes; false
+// mergeRow adds a row and returns its value, or that of the longer interval that it completes; false
 // if the value is unknown, or not yet complete.
-func (m *flowMerger) add(row *series.FlowRow, what int, perInterval bool) (merged, bool) {
+func (m *flowMerger) mergeRow(row *series.FlowRow, what int, perInterval bool) (merged, bool) {
 	x := merged{row.Values[what], row.Interval}
 	if math.IsNaN(x.value) {
 		return x, false

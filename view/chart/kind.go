@@ -97,7 +97,7 @@ func readRecords[T any](name string, asCSV, asJSON func(io.Reader) ([]T, error))
 	if filepath.Ext(name) == ".json" {
 		format = asJSON
 	}
-	if err := read(name, func(in io.Reader) error {
+	if err := readFile(name, func(in io.Reader) error {
 		records, err = format(in)
 		return err
 	}); err != nil {

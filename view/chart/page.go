@@ -31,9 +31,9 @@ func WritePage(w io.Writer, title string, sections []Section) error {
 	return run.Execute(w, map[string]any{"Title": title, "Sections": sections})
 }
 
-// Group groups files by kind, in the order of the first file of each kind. Files of no
+// GroupFiles groups files by kind, in the order of the first file of each kind. Files of no
 // known kind are returned in none.
-func Group(files []string) (groups [][]string, none []string) {
+func GroupFiles(files []string) (groups [][]string, none []string) {
 	at := map[kind]int{}
 	for _, name := range files {
 		k, err := kindOf(name)

@@ -23,7 +23,7 @@ type Queue struct {
 	series.Statistics
 }
 
-func (q *Queue) name() string {
+func (q *Queue) fullName() string {
 	if q.Class == "" {
 		return q.Port
 	}
@@ -58,12 +58,12 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 	all := newNames()
 	for _, f := range files {
 		var s *series.Statistician
-		if err := r.read(f, func(x *series.Reader, row *series.Row) {
+		if err := r.readRows(f, func(x *series.Reader, row *series.Row) {
 			if s == nil {
 				s = series.NewStatistician(r.quantity, o.Average, x.Gauges()...)
 			}
-			all.add(row)
-			if r.takes(row) {
+			all.addRow(row)
+			if r.isRequested(row) {
 				s.AddRow(row)
 			}
 		}); err != nil {
@@ -76,12 +76,12 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 			r.Queues = append(r.Queues, Queue{f, x})
 		}
 	}
-	return r, r.missing(all)
+	return r, r.missingError(all)
 }
 
-// read calls each for the rows of a file, after finding the requested quantity in it.
-func (r *seriesReview) read(file string, each func(x *series.Reader, row *series.Row)) error {
-	return read(file, func(in io.Reader) error {
+// readRows calls each for the rows of a file, after finding the requested quantity in it.
+func (r *seriesReview) readRows(file string, each func(x *series.Reader, row *series.Row)) error {
+	return readFile(file, func(in io.Reader) error {
 		x, err := series.NewReader(in)
 		if err != nil {
 			return err
@@ -99,14 +99,14 @@ func (r *seriesReview) read(file string, each func(x *series.Reader, row *series
 	})
 }
 
-// takes reports whether a row is requested.
-func (r *seriesReview) takes(row *series.Row) bool {
+// isRequested reports whether a row is requested.
+func (r *seriesReview) isRequested(row *series.Row) bool {
 	o := &r.options
-	return row.At >= o.From && row.At <= o.To && matches(o.Class, row.Class) &&
-		(len(o.Ports) == 0 || slices.ContainsFunc(o.Ports, func(p string) bool { return matches(p, row.Port) }))
+	return row.At >= o.From && row.At <= o.To && matchesPattern(o.Class, row.Class) &&
+		(len(o.Ports) == 0 || slices.ContainsFunc(o.Ports, func(p string) bool { return matchesPattern(p, row.Port) }))
 }
 
-func matches(pattern, name string) bool {
+func matchesPattern(pattern, name string) bool {
 	if pattern == "" || name == "" {
 		return pattern == name
 	}
@@ -123,7 +123,7 @@ type names struct {
 
 func newNames() *names { return &names{seen: map[series.Source]bool{}, from: units.Never} }
 
-func (n *names) add(row *series.Row) {
+func (n *names) addRow(row *series.Row) {
 	n.from, n.to = min(n.from, row.At), max(n.to, row.At)
 	if n.seen[row.Source] {
 		return
@@ -137,15 +137,15 @@ func (n *names) add(row *series.Row) {
 	}
 }
 
-// missing returns the error for what was requested but does not exist.
-func (r *seriesReview) missing(all *names) error {
+// missingError returns the error for what was requested but does not exist.
+func (r *seriesReview) missingError(all *names) error {
 	in := strings.Join(r.files, ", ")
 	for _, p := range r.options.Ports {
-		if !slices.ContainsFunc(all.ports, func(name string) bool { return matches(p, name) }) {
+		if !slices.ContainsFunc(all.ports, func(name string) bool { return matchesPattern(p, name) }) {
 			return fmt.Errorf("%s has no port %q: %s", in, p, suggest.Hint(p, "its ports are", all.ports))
 		}
 	}
-	if c := r.options.Class; c != "" && !slices.ContainsFunc(all.classes, func(name string) bool { return matches(c, name) }) {
+	if c := r.options.Class; c != "" && !slices.ContainsFunc(all.classes, func(name string) bool { return matchesPattern(c, name) }) {
 		return fmt.Errorf("%s has no class %q: %s", in, c, suggest.Hint(c, "its classes are", all.classes))
 	}
 	switch {
@@ -189,7 +189,7 @@ func (r *seriesReview) Write(w io.Writer) {
 				}
 			}
 			for k := range q.Gauges {
-				if r.shows(q.File, k) {
+				if r.hasColumn(q.File, k) {
 					fmt.Fprint(t, "\t", gaugeHead(&q.Gauges[k]))
 				}
 			}
@@ -213,7 +213,7 @@ func (r *seriesReview) Write(w io.Writer) {
 			fmt.Fprint(t, "\t", report.Span(q.Paused))
 		}
 		for k := range q.Gauges {
-			if m := &q.Gauges[k]; r.shows(q.File, k) {
+			if m := &q.Gauges[k]; r.hasColumn(q.File, k) {
 				fmt.Fprint(t, "\t", measuredText(m, m.Mean))
 			}
 		}
@@ -225,9 +225,9 @@ func (r *seriesReview) Write(w io.Writer) {
 	}
 }
 
-// shows reports whether a gauge of a file has a column in the table, which shows means
+// hasColumn reports whether a gauge of a file has a column in the table, which shows means
 // over time: whether any requested queue has known values of it that are not all 0.
-func (r *seriesReview) shows(file string, k int) bool {
+func (r *seriesReview) hasColumn(file string, k int) bool {
 	return slices.ContainsFunc(r.Queues, func(q Queue) bool {
 		return q.File == file && q.Gauges[k].IsKnown() && (q.Gauges[k].Min != 0 || q.Gauges[k].Max != 0)
 	})
@@ -242,8 +242,8 @@ func gaugeHead(m *series.Measured) string {
 	return name
 }
 
-// axis returns the axis of the quantity.
-func (r *seriesReview) axis() figure.Axis {
+// quantityAxis returns the axis of the quantity.
+func (r *seriesReview) quantityAxis() figure.Axis {
 	if unit, is := r.quantity.IsGauge(); is {
 		return figure.Axis{Label: r.quantity.String(), Unit: unitOf(unit)}
 	}
@@ -265,7 +265,7 @@ var quantityAxes = map[series.Quantity]figure.Axis{
 // with the greatest values. It reads the files again, so that memory does not grow with
 // their length.
 func (r *seriesReview) Figure() (*figure.Figure, string, error) {
-	drawn, note := r.drawn()
+	drawn, note := r.drawnQueues()
 	if len(drawn) == 0 {
 		return nil, "", fmt.Errorf("%s of these queues is not known; --class chooses those of classes", r.quantity)
 	}
@@ -276,22 +276,22 @@ func (r *seriesReview) Figure() (*figure.Figure, string, error) {
 		from, to = min(from, q.From), max(to, q.To)
 	}
 	from, to = r.options.timeRange(from, to)
-	lines, err := r.lines(drawn, from, to, momentary)
+	lines, err := r.readLines(drawn, from, to, momentary)
 	if err != nil {
 		return nil, "", err
 	}
 	var names []string
 	for i, q := range drawn {
-		name := q.name()
+		name := q.fullName()
 		if len(r.files) > 1 {
 			name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + name
 		}
 		if lines[i].IsEmpty() {
-			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
+			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.fullName())
 		}
 		names = append(names, name)
 	}
-	p, err := overTime(&r.options, from, to, r.axis(), names, lines)
+	p, err := overTime(&r.options, from, to, r.quantityAxis(), names, lines)
 	if err != nil {
 		return nil, "", err
 	}
@@ -308,8 +308,8 @@ func (r *seriesReview) Figure() (*figure.Figure, string, error) {
 	return figureOf(&r.options, title, *p), note, nil
 }
 
-// drawn returns the queues that a picture shows: for a gauge only those that have it.
-func (r *seriesReview) drawn() ([]*Queue, string) {
+// drawnQueues returns the queues that a picture shows: for a gauge only those that have it.
+func (r *seriesReview) drawnQueues() ([]*Queue, string) {
 	var all []*Queue
 	_, gauge := r.quantity.IsGauge()
 	for i := range r.Queues {
@@ -335,9 +335,9 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 	return drawn, fmt.Sprintf("only the %d of %d queues with the largest values are drawn; choose others with --port", maxLines, len(all))
 }
 
-// lines reads the files again to collect the points of the queues, at instants or over
+// readLines reads the files again to collect the points of the queues, at instants or over
 // intervals.
-func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool) ([]*series.Envelope, error) {
+func (r *seriesReview) readLines(drawn []*Queue, from, to units.Time, momentary bool) ([]*series.Envelope, error) {
 	lines := make([]*series.Envelope, len(drawn))
 	for i := range lines {
 		lines[i] = series.NewEnvelope(from, to, r.options.Width)
@@ -350,9 +350,9 @@ func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool
 				at[series.Source{Port: q.Port, Class: q.Class}] = i
 			}
 		}
-		if err := r.read(f, func(_ *series.Reader, row *series.Row) {
+		if err := r.readRows(f, func(_ *series.Reader, row *series.Row) {
 			i, ok := at[row.Source]
-			if !ok || !r.takes(row) {
+			if !ok || !r.isRequested(row) {
 				return
 			}
 			if r.quantity.IsRate() {

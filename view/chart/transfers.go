@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	messageCompletion = measure{"completion", "completion time", figure.Seconds, span}
+	messageCompletion = measure{"completion", "completion time", figure.Seconds, formatSpan}
 	messageSlowdown   = measure{"slowdown", "slowdown", figure.Number, report.Slowdown}
 	transferGoodput   = measure{"goodput", "goodput", figure.BitsPerSecond, report.Rate}
 )
@@ -84,7 +84,7 @@ func openTransfers(files []string, o Options) (*transferReview, error) {
 	r.bins = sizeBins(all)
 	for _, f := range r.Files {
 		for _, b := range r.bins {
-			if bin := b.of(f.results); bin.Messages > 0 {
+			if bin := b.binOf(f.results); bin.Messages > 0 {
 				f.SlowdownSizes = append(f.SlowdownSizes, bin)
 			}
 		}
@@ -95,14 +95,14 @@ func openTransfers(files []string, o Options) (*transferReview, error) {
 func sumUpTransfers(file string, results []workload.TransferResult) *Transfers {
 	t := &Transfers{File: file, TransferSums: workload.SumTransfers(results), results: results}
 	t.Completion = messageTimes(results)
-	t.Slowdown = slowdowns(results)
+	t.Slowdown = slowdownDistribution(results)
 	var goodputs []weighted
 	for i := range results {
 		if x := &results[i]; x.Posted > 0 && x.MessageSize > 0 {
 			goodputs = append(goodputs, weighted{float64(x.Goodput), 1})
 		}
 	}
-	t.EachGoodput = distribute(transferGoodput.unit, goodputs)
+	t.EachGoodput = distributionOf(transferGoodput.unit, goodputs)
 	return t
 }
 
@@ -111,9 +111,9 @@ func messageTimes(results []workload.TransferResult) *Distribution {
 	return overMessages(messageCompletion.unit, results, func(*workload.TransferResult) float64 { return 1e6 })
 }
 
-// slowdowns returns the distribution over the messages whose ideal time is
+// slowdownDistribution returns the distribution over the messages whose ideal time is
 // known.
-func slowdowns(results []workload.TransferResult) *Distribution {
+func slowdownDistribution(results []workload.TransferResult) *Distribution {
 	return overMessages(messageSlowdown.unit, results, func(x *workload.TransferResult) float64 { return x.Ideal })
 }
 
@@ -128,22 +128,22 @@ func overMessages(unit figure.Unit, results []workload.TransferResult, per func(
 		if us == 0 {
 			continue
 		}
-		values = messages(values, x, us, len(results))
+		values = appendMessages(values, x, us, len(results))
 		sum, n = sum+x.CompletionMean/us*float64(x.Completed), n+float64(x.Completed)
 	}
-	d := distribute(unit, values)
+	d := distributionOf(unit, values)
 	if d != nil {
 		d.Mean = sum / n // the records' mean is more accurate than that of the approximated values
 	}
 	return d
 }
 
-// messages appends what is known about the completion times of a transfer's
+// appendMessages appends what is known about the completion times of a transfer's
 // messages, in units of us microseconds. It assumes an even distribution between
 // two percentiles, which is exact for up to five messages. The more transfers
 // there are, the fewer values represent a transfer's messages, so that memory
 // does not grow with them.
-func messages(to []weighted, x *workload.TransferResult, us float64, transfers int) []weighted {
+func appendMessages(to []weighted, x *workload.TransferResult, us float64, transfers int) []weighted {
 	const values = 400_000
 	steps := uint64(min(max(values/transfers/8, 4), 250))
 	if x.Completed == 0 {
@@ -175,8 +175,8 @@ func messages(to []weighted, x *workload.TransferResult, us float64, transfers i
 // sizeRange is a range of message sizes.
 type sizeRange struct{ from, to int64 }
 
-// of returns the slowdown of messages of these sizes.
-func (s sizeRange) of(results []workload.TransferResult) SizeBin {
+// binOf returns the slowdown of messages of these sizes.
+func (s sizeRange) binOf(results []workload.TransferResult) SizeBin {
 	b := SizeBin{From: s.from, To: s.to}
 	var those []workload.TransferResult
 	for i := range results {
@@ -185,7 +185,7 @@ func (s sizeRange) of(results []workload.TransferResult) SizeBin {
 			b.Messages += x.Completed
 		}
 	}
-	b.Slowdown = slowdowns(those)
+	b.Slowdown = slowdownDistribution(those)
 	return b
 }
 
@@ -291,7 +291,7 @@ func (r *transferReview) Figure() (*figure.Figure, string, error) {
 	if len(curves) == 0 {
 		return nil, "", fmt.Errorf("no message completed: there is no %s to show", m.label)
 	}
-	f, err := cumulative(&r.options, "", m, over, curves)
+	f, err := drawCumulative(&r.options, "", m, over, curves)
 	return f, "", err
 }
 

@@ -187,8 +187,8 @@ func TestMessages(t *testing.T) {
 			x = took(x, all...)
 		}
 		per := rapid.SampledFrom([]float64{1, 1e6, 3}).Draw(t, "per")
-		values := messages(nil, &x, per, rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(t, "transfers"))
-		d := distribute("s", values)
+		values := appendMessages(nil, &x, per, rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(t, "transfers"))
+		d := distributionOf("s", values)
 		if n == 0 {
 			if d != nil {
 				t.Fatalf("%d values of no message", len(values))
@@ -238,7 +238,7 @@ func TestSizeBins(t *testing.T) {
 			if i > 0 && b.from <= bins[i-1].to || b.from > b.to {
 				t.Fatalf("bins %v", bins)
 			}
-			n := b.of(results).Messages
+			n := b.binOf(results).Messages
 			sum += n
 			if float64(n) > float64(total)/maxBins+float64(largest)+1 && len(messages) > maxBins {
 				t.Fatalf("%d of %d messages in bin %v", n, total, b)
@@ -255,7 +255,7 @@ func TestSizeBins(t *testing.T) {
 func TestMeanIsTheRecords(t *testing.T) {
 	x := took(workload.TransferResult{Ideal: 2}, slices.Repeat([]float64{1}, 100)...)
 	x.CompletionMax, x.CompletionMean = 500, 7
-	if c, s := messageTimes([]workload.TransferResult{x}), slowdowns([]workload.TransferResult{x}); math.Abs(c.Mean-7e-6) > 1e-15 || s.Mean != 3.5 || c.Max != 500e-6 || s.Max != 250 {
+	if c, s := messageTimes([]workload.TransferResult{x}), slowdownDistribution([]workload.TransferResult{x}); math.Abs(c.Mean-7e-6) > 1e-15 || s.Mean != 3.5 || c.Max != 500e-6 || s.Max != 250 {
 		t.Errorf("means %v and %v", c.Mean, s.Mean)
 	}
 }

@@ -24,7 +24,7 @@ func (d *data) drawBars(c draw.Canvas) {
 	}
 	zero := 0.0
 	if !d.y.log {
-		zero = min(max(d.y.at(0), 0), 1)
+		zero = min(max(d.y.placeOf(0), 0), 1)
 	}
 	for _, reference := range []bool{false, true} {
 		for i := range d.lines {
@@ -42,17 +42,17 @@ func (d *data) drawBars(c draw.Canvas) {
 					x += wide * (float64(place) - float64(n-1)/2)
 				}
 				if reference {
-					if at, ok := d.place(&c, x, v); ok && c.Contains(at) {
+					if at, ok := d.placePoint(&c, x, v); ok && c.Contains(at) {
 						l.look.overBar(c, at)
 					}
 				} else {
 					gap := vg.Length(0.3) // between adjacent bars
-					end := min(max(d.y.at(v), 0), 1)
+					end := min(max(d.y.placeOf(v), 0), 1)
 					r := vg.Rectangle{
-						Min: vg.Point{X: c.X(d.x.at(x-wide/2)) + gap, Y: c.Y(min(zero, end))},
-						Max: vg.Point{X: c.X(d.x.at(x+wide/2)) - gap, Y: c.Y(max(zero, end))},
+						Min: vg.Point{X: c.X(d.x.placeOf(x-wide/2)) + gap, Y: c.Y(min(zero, end))},
+						Max: vg.Point{X: c.X(d.x.placeOf(x+wide/2)) - gap, Y: c.Y(max(zero, end))},
 					}
-					l.look.fill(c, r)
+					l.look.fillBar(c, r)
 				}
 				if l.low != nil {
 					d.drawInterval(c, x, l.low[k], l.high[k], draw.LineStyle{Color: color.Black})
@@ -76,5 +76,5 @@ func (l *look) overBar(c draw.Canvas, at vg.Point) {
 	black := *l
 	black.colour = color.NRGBA{A: 255}
 	black.marker, black.strokes = nil, false
-	black.mark(c, at)
+	black.drawMarker(c, at)
 }

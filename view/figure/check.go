@@ -16,13 +16,13 @@ func (f *Figure) Check() error {
 	switch {
 	case len(f.Panels) == 0:
 		return errors.New("a figure needs a panel")
-	case bad(f.Width, 1, 40):
+	case isOutside(f.Width, 1, 40):
 		return fmt.Errorf("a width of %v in: say 1 to 40, or 0 for one column (%v)", f.Width, OneColumn)
-	case bad(f.Height, 0.5, 40):
+	case isOutside(f.Height, 0.5, 40):
 		return fmt.Errorf("a height of %v in: say 0.5 to 40, or 0 to suit the width", f.Height)
-	case bad(f.FontSize, 5, 20):
+	case isOutside(f.FontSize, 5, 20):
 		return fmt.Errorf("a font size of %v pt: say 5 to 20, or 0 for 8", f.FontSize)
-	case bad(float64(f.DPI), 50, 1200):
+	case isOutside(float64(f.DPI), 50, 1200):
 		return fmt.Errorf("%d dpi: say 50 to 1200, or 0 for %d", f.DPI, dpi)
 	case f.Columns < 0:
 		return fmt.Errorf("%d columns: say 1 or more, or 0 for as many as fit", f.Columns)
@@ -36,7 +36,7 @@ func (f *Figure) Check() error {
 		for _, s := range p.Series {
 			names[s.Name] = true
 		}
-		if err := p.check(); err != nil {
+		if err := p.checkPanel(); err != nil {
 			where := fmt.Sprint("panel ", i+1)
 			if p.Title != "" {
 				where += fmt.Sprintf(" (%s)", p.Title)
@@ -54,8 +54,8 @@ func (f *Figure) Check() error {
 	return nil
 }
 
-// bad reports whether a setting is neither 0 nor between two bounds.
-func bad(v, low, high float64) bool { return v != 0 && !(v >= low && v <= high) }
+// isOutside reports whether a setting is neither 0 nor between two bounds.
+func isOutside(v, low, high float64) bool { return v != 0 && !(v >= low && v <= high) }
 
 func (p *Panel) hasData() bool {
 	has := func(v Values) bool { return slices.ContainsFunc(v, func(x float64) bool { return !math.IsNaN(x) }) }
@@ -67,7 +67,7 @@ func (p *Panel) hasData() bool {
 	})
 }
 
-func (p *Panel) check() error {
+func (p *Panel) checkPanel() error {
 	kinds := []Kind{CDF, CCDF, Lines, Points, Time, Bars, Heat}
 	if !slices.Contains(kinds, p.Kind) {
 		return fmt.Errorf("unknown kind %q: must be one of %v", p.Kind, kinds)
@@ -78,10 +78,10 @@ func (p *Panel) check() error {
 	if p.Steps != Straight && p.Kind != Time && p.Kind != CDF && p.Kind != CCDF {
 		return fmt.Errorf("steps are of kinds %q, %q and %q, but this is %q", Time, CDF, CCDF, p.Kind)
 	}
-	if err := p.X.check("x"); err != nil {
+	if err := p.X.checkAxis("x"); err != nil {
 		return err
 	}
-	if err := p.Y.check("y"); err != nil {
+	if err := p.Y.checkAxis("y"); err != nil {
 		return err
 	}
 	if p.Y.Scale == Share || p.Kind != Lines && p.Kind != Points && p.X.Scale == Share {
@@ -127,7 +127,7 @@ func (p *Panel) checkMarks() error {
 	return nil
 }
 
-func (a *Axis) check(name string) error {
+func (a *Axis) checkAxis(name string) error {
 	if !slices.Contains([]Scale{Linear, Log, Share}, a.Scale) {
 		return fmt.Errorf("%s: scale %q: say \"\" (linear), %q or %q", name, a.Scale, Log, Share)
 	}
@@ -172,7 +172,7 @@ func (p *Panel) checkHeat() error {
 	if p.Z != nil {
 		z = *p.Z
 	}
-	if err := z.check("z"); err != nil {
+	if err := z.checkAxis("z"); err != nil {
 		return err
 	}
 	if z.Names != nil || z.Scale == Share {
@@ -182,7 +182,7 @@ func (p *Panel) checkHeat() error {
 		if len(row) != len(p.X.Names) {
 			return fmt.Errorf("row %d of the matrix has %d values, and x %d names", i+1, len(row), len(p.X.Names))
 		}
-		if err := finite(fmt.Sprint("row ", i+1), row, z.Scale); err != nil {
+		if err := checkFinite(fmt.Sprint("row ", i+1), row, z.Scale); err != nil {
 			return err
 		}
 	}
@@ -217,11 +217,11 @@ func (p *Panel) checkSeries(s *Series) error {
 		// What a logarithmic axis cannot show lies left of it, or below.
 		xScale, yScale = Linear, Linear
 	}
-	return errors.Join(finite("x", s.X, xScale), finite("y", s.Y, yScale), finite("low", s.Low, Linear), finite("high", s.High, Linear), p.checkOrder(s), p.checkNumbers(s))
+	return errors.Join(checkFinite("x", s.X, xScale), checkFinite("y", s.Y, yScale), checkFinite("low", s.Low, Linear), checkFinite("high", s.High, Linear), p.checkOrder(s), p.checkNumbers(s))
 }
 
-// finite checks that an axis with this scale can show all values.
-func finite(name string, values Values, scale Scale) error {
+// checkFinite checks that an axis with this scale can show all values.
+func checkFinite(name string, values Values, scale Scale) error {
 	for i, v := range values {
 		switch {
 		case math.IsInf(v, 0):

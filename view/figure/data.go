@@ -25,20 +25,20 @@ type line struct {
 	x, y, low, high Values // low and high may be nil
 }
 
-// prepare prepares the panels, whose data have been checked, for drawing.
-func (f *Figure) prepare() []*data {
-	looks := f.looks()
+// preparePanels prepares the panels, whose data have been checked, for drawing.
+func (f *Figure) preparePanels() []*data {
+	looks := f.assignLooks()
 	var all []*data
 	for i := range f.Panels {
 		p := &f.Panels[i]
 		d := &data{Panel: p, empty: !p.hasData()}
 		d.x, d.y = ruler{axis: &p.X, log: p.X.Scale == Log, names: p.X.Names}, ruler{axis: &p.Y, log: p.Y.Scale == Log, names: p.Y.Names}
 		if p.X.Scale == Share {
-			d.x.quantiles = p.quantiles()
+			d.x.quantiles = p.quantilesOfX()
 		}
 		for k := range p.Series {
 			s := &p.Series[k]
-			l := d.line(s)
+			l := d.prepareLine(s)
 			l.name, l.look = s.Name, looks[s.Name]
 			l.look.reference = s.Reference != ""
 			d.lines = append(d.lines, l)
@@ -50,9 +50,9 @@ func (f *Figure) prepare() []*data {
 	return all
 }
 
-// looks assigns a look to each name, in order of first appearance. If several series with
+// assignLooks assigns a look to each name, in order of first appearance. If several series with
 // a name have styles, the first counts.
-func (f *Figure) looks() map[string]look {
+func (f *Figure) assignLooks() map[string]look {
 	styles, order := map[string]Style{}, []string(nil)
 	for i := range f.Panels {
 		for _, s := range f.Panels[i].Series {
@@ -73,8 +73,8 @@ func (f *Figure) looks() map[string]look {
 	return looks
 }
 
-// quantiles returns the quantiles of x, or all values of the series.
-func (p *Panel) quantiles() Values {
+// quantilesOfX returns the quantiles of x, or all values of the series.
+func (p *Panel) quantilesOfX() Values {
 	if p.X.Quantiles != nil {
 		return p.X.Quantiles
 	}
@@ -87,15 +87,15 @@ func (p *Panel) quantiles() Values {
 	return slices.Compact(all)
 }
 
-func (d *data) line(s *Series) line {
+func (d *data) prepareLine(s *Series) line {
 	l := line{x: s.X, y: s.Y, low: s.Low, high: s.High}
 	switch d.Kind {
 	case CDF, CCDF:
 		if s.Y == nil {
-			l.x, l.y = stairs(s.X)
+			l.x, l.y = stairCorners(s.X)
 		}
 		if d.Kind == CCDF {
-			l.y, l.low, l.high = complement(l.y), complement(l.high), complement(l.low)
+			l.y, l.low, l.high = complementShares(l.y), complementShares(l.high), complementShares(l.low)
 		}
 	case Bars:
 		l.x = nil
@@ -104,13 +104,13 @@ func (d *data) line(s *Series) line {
 		}
 	}
 	if d.x.quantiles != nil {
-		l.x = numbers(l.x, d.x.quantiles)
+		l.x = placesAmong(l.x, d.x.quantiles)
 	}
 	return l
 }
 
-// stairs returns the corners of the distribution of values.
-func stairs(values Values) (x, y Values) {
+// stairCorners returns the corners of the distribution of values.
+func stairCorners(values Values) (x, y Values) {
 	below := 0.0
 	xs, ys := Distribution(values, max(len(values), 2))
 	for i := range xs {
@@ -120,17 +120,17 @@ func stairs(values Values) (x, y Values) {
 	return x, y
 }
 
-func complement(shares Values) (c Values) {
+func complementShares(shares Values) (c Values) {
 	for _, v := range shares {
 		c = append(c, max(1-v, 0))
 	}
 	return c
 }
 
-// numbers returns the positions of values among quantiles: n for the n-th, with linear
+// placesAmong returns the positions of values among quantiles: n for the n-th, with linear
 // interpolation between two. If several quantiles are equal, as when many flows have one
 // size, each repetition of a value takes the next of them.
-func numbers(values, quantiles Values) (places Values) {
+func placesAmong(values, quantiles Values) (places Values) {
 	seen := map[float64]int{}
 	for _, v := range values {
 		i, found := slices.BinarySearch(quantiles, v)
@@ -160,7 +160,7 @@ type extent struct{ low, high float64 }
 
 var nothing = extent{math.Inf(1), math.Inf(-1)}
 
-func (e *extent) add(values Values, log bool) {
+func (e *extent) addValues(values Values, log bool) {
 	for _, v := range values {
 		if !math.IsNaN(v) && (!log || v > 0) {
 			e.low, e.high = min(e.low, v), max(e.high, v)
@@ -174,12 +174,12 @@ func (f *Figure) setRanges(all []*data) {
 	for i, d := range all {
 		xs[i], ys[i] = nothing, nothing
 		for _, l := range d.lines {
-			xs[i].add(d.drawn(&l), d.x.log)
-			ys[i].add(l.y, d.y.log)
+			xs[i].addValues(d.drawnX(&l), d.x.log)
+			ys[i].addValues(l.y, d.y.log)
 		}
 		ys[i] = d.withIntervals(ys[i])
-		sharedX.add(Values{xs[i].low, xs[i].high}, false)
-		sharedY.add(Values{ys[i].low, ys[i].high}, false)
+		sharedX.addValues(Values{xs[i].low, xs[i].high}, false)
+		sharedY.addValues(Values{ys[i].low, ys[i].high}, false)
 	}
 	for i, d := range all {
 		x, y := xs[i], ys[i]
@@ -212,16 +212,16 @@ func (d *data) withIntervals(values extent) extent {
 			case values.low >= 0:
 				v = max(v, 0)
 			}
-			all.add(Values{v}, d.y.log)
+			all.addValues(Values{v}, d.y.log)
 		}
-		all.add(l.high, d.y.log)
+		all.addValues(l.high, d.y.log)
 	}
 	return all
 }
 
-// drawn returns the x of the points of a line that can be shown: a CCDF ends at 0, which a
+// drawnX returns the x of the points of a line that can be shown: a CCDF ends at 0, which a
 // logarithmic axis cannot show.
-func (d *data) drawn(l *line) Values {
+func (d *data) drawnX(l *line) Values {
 	if d.Kind != CCDF || !d.y.log {
 		return l.x
 	}
@@ -241,7 +241,7 @@ func (d *data) setX(e extent) {
 		r.low, r.high = 0, float64(max(len(r.quantiles), 1))
 	case r.log && (d.Kind == Lines || d.Kind == Points):
 		r.setLog(e)
-		r.tighten(e)
+		r.tightenRange(e)
 	case r.log:
 		r.setLog(e)
 	case (d.Kind == CDF || d.Kind == CCDF) && e.low >= 0 && e.low < e.high/2:
@@ -288,7 +288,7 @@ func (d *data) setZ() {
 	d.z = ruler{axis: a, log: a.Scale == Log}
 	e := nothing
 	for _, row := range d.Matrix {
-		e.add(row, d.z.log)
+		e.addValues(row, d.z.log)
 	}
 	if d.z.log {
 		d.z.setLog(e)
@@ -345,8 +345,8 @@ func (r *ruler) setLog(e extent) {
 	}
 }
 
-// tighten ends a long logarithmic axis near the outermost values, not at a round value.
-func (r *ruler) tighten(e extent) {
+// tightenRange ends a long logarithmic axis near the outermost values, not at a round value.
+func (r *ruler) tightenRange(e extent) {
 	if e.low > e.high || e.high < 5*e.low {
 		return
 	}

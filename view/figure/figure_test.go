@@ -273,9 +273,9 @@ func TestOneNameOneLook(t *testing.T) {
 		{Kind: Lines, Series: []Series{s("a", ""), s("a", ReadOff), s("b", "")}},
 		{Kind: Lines, Series: []Series{s("b", ""), s("b", ReadOff), s("c", "Fig. 4"), s("d", "")}},
 	}}
-	all := f.prepare()
+	all := f.preparePanels()
 	var texts []string
-	for _, e := range f.entries(all) {
+	for _, e := range f.legendEntries(all) {
 		texts = append(texts, e.text)
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c (Fig. 4)", "d", ReadOff}, texts); diff != "" {
@@ -289,7 +289,7 @@ func TestOneNameOneLook(t *testing.T) {
 // TestShareAxis checks that sizes that are quantiles are at their shares, that repeated
 // sizes take consecutive positions, and that others are in between.
 func TestShareAxis(t *testing.T) {
-	got := numbers(Values{100, 1000, 1000, 1000, 1000, 1500, 2000, math.NaN(), 4000, 9000}, Values{200, 1000, 1000, 1000, 2000, 4000})
+	got := placesAmong(Values{100, 1000, 1000, 1000, 1000, 1500, 2000, math.NaN(), 4000, 9000}, Values{200, 1000, 1000, 1000, 2000, 4000})
 	want := Values{0.5, 2, 3, 4, 4, 4.5, 5, math.NaN(), 6, 6}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -309,9 +309,9 @@ func TestSteps(t *testing.T) {
 	} {
 		f := Figure{Panels: []Panel{{Kind: Time, Steps: c.steps, X: Axis{Min: At(0), Max: At(10)}, Y: Axis{Min: At(0), Max: At(10)},
 			Series: []Series{{X: Values{0, 1, 2, 3}, Y: Values{1, 2, nan, 4}}}}}}
-		d := f.prepare()[0]
+		d := f.preparePanels()[0]
 		var got [][][2]float64
-		for _, p := range d.paths(unit(), d.lines[0].x, d.lines[0].y) {
+		for _, p := range d.splitIntoPaths(unit(), d.lines[0].x, d.lines[0].y) {
 			var points [][2]float64
 			for _, q := range p {
 				points = append(points, [2]float64{float64(q.X), float64(q.Y)})
@@ -421,11 +421,11 @@ func TestLinesOverTime_AreDashedWhereTheyCoverOthers(t *testing.T) {
 		{Name: "one", X: x, Y: Values{1, 4, 2}}, {Name: "zero", X: x, Y: Values{0, 0, 0}}, {Name: "two", X: x, Y: Values{1, 4, 2}},
 		{Name: "other", X: x, Y: Values{3, 3, 3}}, {Name: "short", X: Values{7, 8}, Y: Values{3.2, 2.8}}, {Name: "flat", X: x, Y: Values{0, 0, 0}},
 		{Name: "own", X: x, Y: Values{3, 2, 1}, Style: Style{Dash: 4}},
-	}}}}).prepare()
+	}}}}).preparePanels()
 	width := vg.Length(10)
 	for i, covered := range []int{0, 0, 1, 0, 2, 0} {
 		l := &all[0].lines[i]
-		if got := all[0].covers(i); got != covered || !slices.Equal(l.look.dashes, overDashes[covered]) {
+		if got := all[0].countCovered(i); got != covered || !slices.Equal(l.look.dashes, overDashes[covered]) {
 			t.Errorf("%s covers %d lines, want %d; dashes %v", l.name, got, covered, l.look.dashes)
 		}
 		if l.look.width >= width {
@@ -446,8 +446,8 @@ func TestSteps_OfADistributionAreDrawn(t *testing.T) {
 	if err := f.Check(); err != nil {
 		t.Fatal(err)
 	}
-	d, c := f.prepare()[0], unit()
-	if got := d.paths(c, d.lines[0].x, d.lines[0].y); len(got) != 1 || len(got[0]) != 5 {
+	d, c := f.preparePanels()[0], unit()
+	if got := d.splitIntoPaths(c, d.lines[0].x, d.lines[0].y); len(got) != 1 || len(got[0]) != 5 {
 		t.Errorf("%v", got)
 	}
 }
@@ -467,7 +467,7 @@ func TestIntervals_AreCutAtZeroAndOnLogAxes(t *testing.T) {
 		{Values{1, 3}, Values{0.5, 2}, Values{7, 4}, Log, 0.5},
 	} {
 		p := Panel{Kind: Lines, Y: Axis{Scale: c.scale}, Series: []Series{{X: Values{1, 2}, Y: c.y, Low: c.low, High: c.high}}}
-		if got := (&Figure{Panels: []Panel{p}}).prepare()[0].y; math.Abs(got.low-c.bottom) > 1e-9 || got.high < 7 {
+		if got := (&Figure{Panels: []Panel{p}}).preparePanels()[0].y; math.Abs(got.low-c.bottom) > 1e-9 || got.high < 7 {
 			t.Errorf("%v from %v, %q: the axis is from %v to %v, want from %v", c.y, c.low, c.scale, got.low, got.high, c.bottom)
 		}
 	}
@@ -480,13 +480,13 @@ func TestIntervals_OfSeveralSeriesAreBesideEachOther(t *testing.T) {
 		return Series{Name: name, X: Values{1, 2, 2.5}, Y: Values{1, 2, 3}, Low: Values{1 - wide, 2, 3}, High: Values{1 + wide, 2, 3}}
 	}
 	paper := Series{Name: "b", X: Values{1}, Y: Values{1}, Reference: ReadOff}
-	d := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0), s("b", 1), paper}}}}).prepare()[0]
+	d := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0), s("b", 1), paper}}}}).preparePanels()[0]
 	c := unit()
-	a, exact, b := d.shift(c, 0), d.shift(c, 1), d.shift(c, 2)
-	if a >= 0 || b != -a || exact != 0 || d.shift(c, 3) != b || b-a > 2*capHalf {
+	a, exact, b := d.shiftOfLine(c, 0), d.shiftOfLine(c, 1), d.shiftOfLine(c, 2)
+	if a >= 0 || b != -a || exact != 0 || d.shiftOfLine(c, 3) != b || b-a > 2*capHalf {
 		t.Errorf("shifts %v, %v, %v", a, exact, b)
 	}
-	if one := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0)}}}}).prepare()[0]; one.shift(c, 0) != 0 {
+	if one := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0)}}}}).preparePanels()[0]; one.shiftOfLine(c, 0) != 0 {
 		t.Error("a single series is moved")
 	}
 }
@@ -495,12 +495,12 @@ func TestIntervals_OfSeveralSeriesAreBesideEachOther(t *testing.T) {
 // room.
 func TestLegend_SaysWhatItsNamesAre(t *testing.T) {
 	entries := []entry{{text: "dcqcn"}, {text: "hpcc"}}
-	beside := titled("system", entries, face{8}, 300, 2)
-	above := titled("system", entries, face{8}, beside.size.X-1, 2)
+	beside := layOutTitled("system", entries, face{8}, 300, 2)
+	above := layOutTitled("system", entries, face{8}, beside.size.X-1, 2)
 	if plain := newKey(entries, face{8}, 300, 2); beside.title != "system:" || beside.size.Y != plain.size.Y || beside.size.X <= plain.size.X || above.size.Y <= plain.size.Y {
 		t.Errorf("%+v\n%+v\n%+v", plain, beside, above)
 	}
-	if k := titled("", entries, face{8}, 300, 2); k.title != "" {
+	if k := layOutTitled("", entries, face{8}, 300, 2); k.title != "" {
 		t.Errorf("%+v", k)
 	}
 }

@@ -19,8 +19,8 @@ var heatColours = []color.NRGBA{
 	{40, 174, 128, 255}, {94, 201, 98, 255}, {173, 220, 48, 255}, {253, 231, 37, 255},
 }
 
-// heat returns the colour for a fraction of the range, from 0 to 1.
-func heat(part float64) color.NRGBA {
+// heatColour returns the colour for a fraction of the range, from 0 to 1.
+func heatColour(part float64) color.NRGBA {
 	at := min(max(part, 0), 1) * float64(len(heatColours)-1)
 	i := min(int(at), len(heatColours)-2)
 	a, b, t := heatColours[i], heatColours[i+1], at-float64(i)
@@ -39,13 +39,13 @@ func (p *panel) drawHeat(c draw.Canvas, l *plan) {
 	const under = 0.3
 	per := 1.0
 	if !p.data.z.log {
-		per, _ = p.data.z.unit()
+		per, _ = p.data.z.linearUnit()
 	}
 	texts := p.cellTexts(per)
 	written := texts != nil && float64(l.plot.Y)/float64(rows) > l.number.size*1.2
 	for _, row := range texts {
 		for _, t := range row {
-			written = written && l.number.width(t)+2 < l.plot.X/vg.Length(columns)
+			written = written && l.number.textWidth(t)+2 < l.plot.X/vg.Length(columns)
 		}
 	}
 	for i := rows - 1; i >= 0; i-- {
@@ -56,14 +56,14 @@ func (p *panel) drawHeat(c draw.Canvas, l *plan) {
 			}
 			colour := missing
 			if v := p.Matrix[i][k]; !math.IsNaN(v) {
-				colour = heat(p.data.z.at(v))
+				colour = heatColour(p.data.z.placeOf(v))
 			}
 			whole := r
 			whole.Max.X, whole.Max.Y = min(r.Max.X+under, c.Max.X), min(r.Max.Y+under, c.Max.Y)
 			c.SetColor(colour)
 			c.Fill(whole.Path())
 			if colour == missing {
-				stripes{math.Pi / 4, 3}.draw(c, r)
+				stripes{math.Pi / 4, 3}.drawStripes(c, r)
 			}
 		}
 	}
@@ -71,11 +71,11 @@ func (p *panel) drawHeat(c draw.Canvas, l *plan) {
 		for k, t := range row {
 			if v := p.Matrix[i][k]; written && !math.IsNaN(v) {
 				ink := color.Color(color.White)
-				if brightness(heat(p.data.z.at(v))) > 0.55 {
+				if brightnessOf(heatColour(p.data.z.placeOf(v))) > 0.55 {
 					ink = color.Black
 				}
 				at := vg.Point{X: c.X((float64(k) + 0.5) / float64(columns)), Y: c.Y((float64(i) + 0.5) / float64(rows))}
-				l.number.draw(c, t, at, place{x: 0.5, y: 0.5}, ink)
+				l.number.drawText(c, t, at, place{x: 0.5, y: 0.5}, ink)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 	}
 	largest := nothing
 	for _, row := range p.Matrix {
-		largest.add(row, false)
+		largest.addValues(row, false)
 	}
 	// All have as many decimals as the largest needs for three digits, or fewer.
 	decimals := max(0, 2-int(math.Floor(math.Log10(max(math.Abs(largest.low), math.Abs(largest.high))/per))))
@@ -128,8 +128,8 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 	return all
 }
 
-// brightness returns the brightness of a colour, from 0 to 1 (Rec. 601).
-func brightness(c color.NRGBA) float64 {
+// brightnessOf returns the brightness of a colour, from 0 to 1 (Rec. 601).
+func brightnessOf(c color.NRGBA) float64 {
 	return (0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B)) / 255
 }
 
@@ -141,7 +141,7 @@ func (p *panel) drawBar(c draw.Canvas, l *plan) {
 	}}
 	for i := range steps {
 		// Each step is drawn over the previous one, up to the top.
-		c.SetColor(heat(float64(i) / (steps - 1)))
+		c.SetColor(heatColour(float64(i) / (steps - 1)))
 		c.Fill(vg.Rectangle{Min: vg.Point{X: bar.Min.X, Y: bar.Y(float64(i) / steps)}, Max: bar.Max}.Path())
 	}
 	c.SetLineStyle(axisStyle)

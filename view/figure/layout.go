@@ -52,18 +52,18 @@ func (f *Figure) layOut() (*plan, error) {
 		l.size.X = OneColumn * vg.Inch
 	}
 	inner := l.size.Sub(vg.Point{X: 2 * edge, Y: 2 * edge}) // space for panels
-	l.title = l.label.wrap(f.Title, inner.X)
-	above := l.label.height(l.title)
+	l.title = l.label.wrapText(f.Title, inner.X)
+	above := l.label.textHeight(l.title)
 	if above > 0 {
 		above += keyGap
 	}
-	all := f.prepare()
-	if entries := f.entries(all); f.Legend != Hidden && len(entries) > 1 {
+	all := f.preparePanels()
+	if entries := f.legendEntries(all); f.Legend != Hidden && len(entries) > 1 {
 		if l.keyRight {
-			l.key = titled(f.Names, entries, l.number, inner.X*0.38, 1)
+			l.key = layOutTitled(f.Names, entries, l.number, inner.X*0.38, 1)
 			inner.X -= l.key.size.X + 2*keyGap
 		} else {
-			l.key = titled(f.Names, entries, l.number, inner.X, len(entries))
+			l.key = layOutTitled(f.Names, entries, l.number, inner.X, len(entries))
 			above += l.key.size.Y + keyGap
 		}
 	}
@@ -87,7 +87,7 @@ func (f *Figure) layOut() (*plan, error) {
 	}
 	l.alignLabels()
 	if f.Height == 0 {
-		high := l.plot.Y*vg.Length(l.rows) + sum(l.bottom) + sum(l.top) + between*vg.Length(l.rows-1)
+		high := l.plot.Y*vg.Length(l.rows) + sumLengths(l.bottom) + sumLengths(l.top) + between*vg.Length(l.rows-1)
 		if l.keyRight {
 			high = max(high, l.key.size.Y)
 		}
@@ -111,10 +111,10 @@ func (l *plan) setMargins(f *Figure) {
 			p.z = p.sideZ(l)
 			right = max(right, barGap+barSize+p.z.size)
 		}
-		top := l.number.points() * capHeight / 2 // for the number at the end of y
+		top := l.number.sizeInPoints() * capHeight / 2 // for the number at the end of y
 		if p.Title != "" {
-			p.title = l.label.wrap(p.Title, l.plot.X+min(left, right))
-			top = l.label.height(p.title) + 3
+			p.title = l.label.wrapText(p.Title, l.plot.X+min(left, right))
+			top = l.label.textHeight(p.title) + 3
 		}
 		l.left[column], l.right[column] = max(l.left[column], left), max(l.right[column], right)
 		l.bottom[row], l.top[row] = max(l.bottom[row], p.x.size), max(l.top[row], top)
@@ -134,16 +134,16 @@ func (l *plan) alignLabels() {
 
 // setPlot gives the data areas the space that the margins leave.
 func (l *plan) setPlot(f *Figure, inner vg.Point) error {
-	l.plot.X = (inner.X - sum(l.left) - sum(l.right) - between*vg.Length(l.columns-1)) / vg.Length(l.columns)
+	l.plot.X = (inner.X - sumLengths(l.left) - sumLengths(l.right) - between*vg.Length(l.columns-1)) / vg.Length(l.columns)
 	if l.plot.X < minWidth {
 		return fmt.Errorf("the figure is too narrow: of its %.3g in, %d columns of panels would have %.2g in each for data (at least %.2g): use fewer columns or shorter labels, or make it wider",
 			l.size.X/vg.Inch, l.columns, l.plot.X/vg.Inch, minWidth/vg.Inch)
 	}
 	if f.Height == 0 {
-		l.plot.Y = l.suitable()
+		l.plot.Y = l.suitableHeight()
 		return nil
 	}
-	l.plot.Y = (inner.Y - sum(l.bottom) - sum(l.top) - between*vg.Length(l.rows-1)) / vg.Length(l.rows)
+	l.plot.Y = (inner.Y - sumLengths(l.bottom) - sumLengths(l.top) - between*vg.Length(l.rows-1)) / vg.Length(l.rows)
 	if l.plot.Y < lowest || l.keyRight && inner.Y < l.key.size.Y {
 		return fmt.Errorf("the figure is too low: of its %.3g in, %d rows of panels and the legend leave %.2g in each for data (at least %.2g): use fewer rows or names, or make it higher",
 			f.Height, l.rows, max(l.plot.Y, 0)/vg.Inch, lowest/vg.Inch)
@@ -151,9 +151,9 @@ func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	return nil
 }
 
-// suitable returns the height of the data area for its width; for heat maps it makes
+// suitableHeight returns the height of the data area for its width; for heat maps it makes
 // square cells.
-func (l *plan) suitable() vg.Length {
+func (l *plan) suitableHeight() vg.Length {
 	cells := vg.Length(0)
 	for _, p := range l.panels {
 		if p.Kind != Heat {
@@ -164,7 +164,7 @@ func (l *plan) suitable() vg.Length {
 	return min(max(l.plot.X*cells, 40), l.plot.X*1.2)
 }
 
-func sum(lengths []vg.Length) (s vg.Length) {
+func sumLengths(lengths []vg.Length) (s vg.Length) {
 	for _, v := range lengths {
 		s += v
 	}

@@ -19,9 +19,9 @@ type entry struct {
 	band bool // intervals are shaded
 }
 
-// entries returns the names of all panels, followed by the sources of references, each
+// legendEntries returns the names of all panels, followed by the sources of references, each
 // once. A reference without a series of the same name has its own entry.
-func (f *Figure) entries(all []*data) (entries []entry) {
+func (f *Figure) legendEntries(all []*data) (entries []entry) {
 	own := map[string]bool{}
 	for _, d := range all {
 		for i := range d.lines {
@@ -52,8 +52,8 @@ func (f *Figure) entries(all []*data) (entries []entry) {
 // sampleGap is the gap between an entry's sample and its text.
 const sampleGap = 3.5
 
-// sample returns the width of the entry's sample.
-func (e *entry) sample() vg.Length {
+// sampleWidth returns the width of the entry's sample.
+func (e *entry) sampleWidth() vg.Length {
 	switch {
 	case e.kind == Points || e.kind == Bars && e.look.reference:
 		return 7
@@ -63,8 +63,10 @@ func (e *entry) sample() vg.Length {
 	return 17
 }
 
-// width returns the width of the entry's sample and text.
-func (e *entry) width(f face) vg.Length { return e.sample() + sampleGap + f.width(e.text) }
+// totalWidth returns the width of the entry's sample and text.
+func (e *entry) totalWidth(f face) vg.Length {
+	return e.sampleWidth() + sampleGap + f.textWidth(e.text)
+}
 
 // key is a legend after layout, from its top left corner down.
 type key struct {
@@ -77,14 +79,14 @@ type key struct {
 	size    vg.Point
 }
 
-// titled lays out a legend with a title: before the entries if all fit into one row with
+// layOutTitled lays out a legend with a title: before the entries if all fit into one row with
 // it, else above them.
-func titled(title string, entries []entry, f face, width vg.Length, most int) key {
+func layOutTitled(title string, entries []entry, f face, width vg.Length, most int) key {
 	if title == "" {
 		return newKey(entries, f, width, most)
 	}
-	title = f.wrap(title+":", width)
-	room := f.width(title) + 0.6*entryGap
+	title = f.wrapText(title+":", width)
+	room := f.textWidth(title) + 0.6*entryGap
 	k := newKey(entries, f, width, most)
 	if k.rows == 1 && k.size.X+room <= width {
 		k.titleAt.Y = k.at[0].Y
@@ -93,10 +95,10 @@ func titled(title string, entries []entry, f face, width vg.Length, most int) ke
 			k.at[i].X += room
 		}
 	} else {
-		high := f.height(title)
+		high := f.textHeight(title)
 		k.titleAt.Y = -high / 2
-		high += f.points() * 0.35
-		k.size.X, k.size.Y = max(k.size.X, f.width(title)), k.size.Y+high
+		high += f.sizeInPoints() * 0.35
+		k.size.X, k.size.Y = max(k.size.X, f.textWidth(title)), k.size.Y+high
 		for i := range k.at {
 			k.at[i].Y -= high
 		}
@@ -111,15 +113,15 @@ func newKey(entries []entry, f face, width vg.Length, maxRows int) (k key) {
 	k = key{entries: slices.Clone(entries), f: f}
 	for i := range k.entries {
 		e := &k.entries[i]
-		e.text = f.wrap(e.text, width-e.sample()-sampleGap)
+		e.text = f.wrapText(e.text, width-e.sampleWidth()-sampleGap)
 	}
 	widths := make([]vg.Length, len(entries))
 	for i := range k.entries {
-		widths[i] = k.entries[i].width(f)
+		widths[i] = k.entries[i].totalWidth(f)
 	}
-	rows := fill(widths, width)
+	rows := fillRows(widths, width)
 	if len(rows) > 2 || len(rows) == len(entries) || len(rows[0]) > maxRows {
-		rows = columns(widths, width, maxRows)
+		rows = fillColumns(widths, width, maxRows)
 	}
 	k.rows = len(rows)
 	for _, row := range rows {
@@ -132,14 +134,14 @@ func newKey(entries []entry, f face, width vg.Length, maxRows int) (k key) {
 				break
 			}
 			e := &k.entries[len(k.at)]
-			high = max(high, f.height(e.text))
+			high = max(high, f.textHeight(e.text))
 			k.at = append(k.at, vg.Point{X: x})
 			x += w + entryGap
 		}
 		for i := first; i < len(k.at); i++ {
 			k.at[i].Y = -k.size.Y - high/2
 		}
-		k.size.Y += high + f.points()*0.35
+		k.size.Y += high + f.sizeInPoints()*0.35
 	}
 	return k
 }
@@ -147,10 +149,10 @@ func newKey(entries []entry, f face, width vg.Length, maxRows int) (k key) {
 // entryGap is the gap between entries in a row.
 const entryGap = 10
 
-func rowWidth(row []vg.Length) vg.Length { return sum(row) + entryGap*vg.Length(len(row)-1) }
+func rowWidth(row []vg.Length) vg.Length { return sumLengths(row) + entryGap*vg.Length(len(row)-1) }
 
-// fill distributes widths to rows, as many to each as fit.
-func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
+// fillRows distributes widths to rows, as many to each as fit.
+func fillRows(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
 	for i, w := range widths {
 		if i > 0 && rowWidth(append(rows[len(rows)-1], w)) <= width {
 			rows[len(rows)-1] = append(rows[len(rows)-1], w)
@@ -161,9 +163,9 @@ func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
 	return rows
 }
 
-// columns distributes widths to rows whose columns are as wide as their widest entry: to as
+// fillColumns distributes widths to rows whose columns are as wide as their widest entry: to as
 // few rows as possible, and then to as few columns.
-func columns(widths []vg.Length, width vg.Length, maxColumns int) (rows [][]vg.Length) {
+func fillColumns(widths []vg.Length, width vg.Length, maxColumns int) (rows [][]vg.Length) {
 	for n := min(len(widths), maxColumns); n > 0; n-- {
 		if many := (len(widths) + n - 1) / n; n > 1 && (len(widths)+many-1)/many != n {
 			continue // 6 in rows of 4 become 3 and 3
@@ -184,31 +186,31 @@ func columns(widths []vg.Length, width vg.Length, maxColumns int) (rows [][]vg.L
 	return nil
 }
 
-// draw draws the legend; at is its top left corner.
-func (k *key) draw(c draw.Canvas, at vg.Point) {
-	k.f.draw(c, k.title, k.titleAt.Add(at), place{y: 0.5}, color.Black)
+// drawKey draws the legend; at is its top left corner.
+func (k *key) drawKey(c draw.Canvas, at vg.Point) {
+	k.f.drawText(c, k.title, k.titleAt.Add(at), place{y: 0.5}, color.Black)
 	for i := range k.entries {
 		e := &k.entries[i]
 		p := k.at[i].Add(at)
-		e.draw(c, p)
-		k.f.draw(c, e.text, vg.Point{X: p.X + e.sample() + sampleGap, Y: p.Y}, place{y: 0.5}, color.Black)
+		e.drawSample(c, p)
+		k.f.drawText(c, e.text, vg.Point{X: p.X + e.sampleWidth() + sampleGap, Y: p.Y}, place{y: 0.5}, color.Black)
 	}
 }
 
-// draw draws the entry's sample to the right of a point.
-func (e *entry) draw(c draw.Canvas, at vg.Point) {
-	right := at.X + e.sample()
+// drawSample draws the entry's sample to the right of a point.
+func (e *entry) drawSample(c draw.Canvas, at vg.Point) {
+	right := at.X + e.sampleWidth()
 	area := vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - 3}, Max: vg.Point{X: right, Y: at.Y + 3}}
 	if e.kind == Bars && !e.look.reference {
-		e.look.fill(c, area)
+		e.look.fillBar(c, area)
 		return
 	}
 	if e.band {
-		c.SetColor(e.look.shade())
+		c.SetColor(e.look.shadeColour())
 		c.Fill(area.Path())
 	}
 	if e.kind != Points && e.kind != Bars {
-		c.StrokeLine2(e.look.line(), at.X, at.Y, right, at.Y)
+		c.StrokeLine2(e.look.lineStyle(), at.X, at.Y, right, at.Y)
 	}
-	e.look.mark(c, vg.Point{X: (at.X + right) / 2, Y: at.Y})
+	e.look.drawMarker(c, vg.Point{X: (at.X + right) / 2, Y: at.Y})
 }

@@ -11,9 +11,9 @@ import (
 // path is a series of connected points.
 type path []vg.Point
 
-// place returns the position of a point; ok is false for a gap.
-func (d *data) place(c *draw.Canvas, x, y float64) (p vg.Point, ok bool) {
-	px, py := d.x.at(x), d.y.at(y)
+// placePoint returns the position of a point; ok is false for a gap.
+func (d *data) placePoint(c *draw.Canvas, x, y float64) (p vg.Point, ok bool) {
+	px, py := d.x.placeOf(x), d.y.placeOf(y)
 	if d.x.log && x <= 0 {
 		// In a distribution: left of the axis.
 		px = 0
@@ -22,13 +22,13 @@ func (d *data) place(c *draw.Canvas, x, y float64) (p vg.Point, ok bool) {
 	return p, !math.IsNaN(px) && !math.IsNaN(py) && !math.IsInf(py, 0)
 }
 
-// paths splits a line into paths at its gaps. A step extends to the next point, or from the
+// splitIntoPaths splits a line into paths at its gaps. A step extends to the next point, or from the
 // previous one, even if that is a gap.
-func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
+func (d *data) splitIntoPaths(c *draw.Canvas, xs, ys Values) (all []path) {
 	var current path
 	from := math.NaN() // where the step before a point begins
 	for i := range xs {
-		p, ok := d.place(c, xs[i], ys[i])
+		p, ok := d.placePoint(c, xs[i], ys[i])
 		switch {
 		case ok && current != nil && d.Steps == After:
 			current = append(current, vg.Point{X: p.X, Y: current[len(current)-1].Y}, p)
@@ -52,9 +52,9 @@ func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
 	return all
 }
 
-// thin keeps only the points that can be told apart, of points in order of x: the first,
+// thinPoints keeps only the points that can be told apart, of points in order of x: the first,
 // lowest, highest and last within each pixel's width.
-func (p path) thin() path {
+func (p path) thinPoints() path {
 	const pixel = vg.Inch / dpi
 	if len(p) < 100 {
 		return p
@@ -113,7 +113,7 @@ func (d *data) drawBand(c draw.Canvas, l *line) {
 			low[i], high[i] = math.NaN(), math.NaN()
 		}
 	}
-	lows, highs := d.paths(&c, l.x, low), d.paths(&c, l.x, high)
+	lows, highs := d.splitIntoPaths(&c, l.x, low), d.splitIntoPaths(&c, l.x, high)
 	for k := range min(len(lows), len(highs)) {
 		if len(highs[k]) == 1 {
 			for _, piece := range c.ClipLinesXY(path{lows[k][0], highs[k][0]}) {
@@ -121,12 +121,12 @@ func (d *data) drawBand(c draw.Canvas, l *line) {
 			}
 			continue
 		}
-		area := highs[k].thin()
-		below := lows[k].thin()
+		area := highs[k].thinPoints()
+		below := lows[k].thinPoints()
 		for i := len(below) - 1; i >= 0; i-- {
 			area = append(area, below[i])
 		}
-		c.FillPolygon(l.look.shade(), c.ClipPolygonXY(area))
+		c.FillPolygon(l.look.shadeColour(), c.ClipPolygonXY(area))
 	}
 }
 
@@ -136,18 +136,18 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 	ordered := d.Kind == Time || d.Kind == CDF || d.Kind == CCDF
 	xs := l.x
 	if d.Kind == Points && d.x.names != nil {
-		xs = d.dodge(i)
+		xs = d.dodgedPlaces(i)
 	}
-	if shift := d.shift(&c, i); shift != 0 {
+	if shift := d.shiftOfLine(&c, i); shift != 0 {
 		// The whole series: line, markers and intervals.
 		c.Min.X, c.Max.X = c.Min.X+shift, c.Max.X+shift
 	}
 	if l.low != nil && !ordered {
 		for k := range xs {
-			d.drawInterval(c, xs[k], l.low[k], l.high[k], l.look.line())
+			d.drawInterval(c, xs[k], l.low[k], l.high[k], l.look.lineStyle())
 		}
 	}
-	all := d.paths(&c, xs, l.y)
+	all := d.splitIntoPaths(&c, xs, l.y)
 	if d.Kind == Points {
 		for _, p := range all {
 			l.look.markAll(c, p)
@@ -156,9 +156,9 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 	}
 	for _, p := range all {
 		if ordered {
-			p = p.thin()
+			p = p.thinPoints()
 		}
-		style := l.look.line()
+		style := l.look.lineStyle()
 		if len(p) > crowded {
 			style.Width *= 0.75
 		}
@@ -181,8 +181,8 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 // crowded is the number of points beyond which a line is drawn thinner.
 const crowded = 800
 
-// dodge returns the positions of points over names, with several series side by side.
-func (d *data) dodge(i int) (xs Values) {
+// dodgedPlaces returns the positions of points over names, with several series side by side.
+func (d *data) dodgedPlaces(i int) (xs Values) {
 	apart := min(0.7/float64(len(d.lines)), 0.16)
 	for _, x := range d.lines[i].x {
 		xs = append(xs, x+apart*(float64(i)-float64(len(d.lines)-1)/2))
@@ -190,9 +190,9 @@ func (d *data) dodge(i int) (xs Values) {
 	return xs
 }
 
-// shift returns how far a series of kind Lines is moved to the right, so that intervals of
+// shiftOfLine returns how far a series of kind Lines is moved to the right, so that intervals of
 // several series at one x are beside each other. Series with one name are moved alike.
-func (d *data) shift(c *draw.Canvas, i int) vg.Length {
+func (d *data) shiftOfLine(c *draw.Canvas, i int) vg.Length {
 	if d.Kind != Lines {
 		return 0
 	}
@@ -208,7 +208,7 @@ func (d *data) shift(c *draw.Canvas, i int) vg.Length {
 		}
 		at := make([]float64, len(l.x))
 		for k, x := range l.x {
-			at[k] = d.x.at(x)
+			at[k] = d.x.placeOf(x)
 		}
 		slices.Sort(at)
 		for k := 1; k < len(at); k++ {
@@ -234,8 +234,8 @@ func (d *data) drawInterval(c draw.Canvas, x, low, high float64, style draw.Line
 	if d.y.log && low <= 0 {
 		low = d.y.low / 10 // extends beyond the axis
 	}
-	a, aok := d.place(&c, x, low)
-	b, bok := d.place(&c, x, high)
+	a, aok := d.placePoint(&c, x, low)
+	b, bok := d.placePoint(&c, x, high)
 	if !aok || !bok || !c.ContainsX(a.X) || a == b || b.Y < c.Min.Y || a.Y > c.Max.Y {
 		return
 	}
@@ -270,7 +270,7 @@ func (l *look) markAll(c draw.Canvas, p path) {
 		here := cell{int(at.X / apart), int(at.Y / apart)}
 		if c.Contains(at) && !seen[here] {
 			seen[here] = true
-			l.mark(c, at)
+			l.drawMarker(c, at)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (p path) markSome(c draw.Canvas, l *look, i int, overTime bool) {
 		for k := 1; k < len(piece); k++ {
 			step := distance(piece[k-1], piece[k])
 			for step > 0 && next <= at+step {
-				l.mark(c, piece[k-1].Add(piece[k].Sub(piece[k-1]).Scale((next-at)/step)))
+				l.drawMarker(c, piece[k-1].Add(piece[k].Sub(piece[k-1]).Scale((next-at)/step)))
 				next += apart
 			}
 			at += step

@@ -37,16 +37,16 @@ var markers = []struct {
 	strokes bool
 }{
 	{},
-	{corners: polygon(4, math.Pi/4, 1.18)},
-	{corners: polygon(3, math.Pi/2, 1.3)},
-	{corners: polygon(4, 0, 1.3)},
-	{corners: polygon(3, -math.Pi/2, 1.3)},
+	{corners: polygonCorners(4, math.Pi/4, 1.18)},
+	{corners: polygonCorners(3, math.Pi/2, 1.3)},
+	{corners: polygonCorners(4, 0, 1.3)},
+	{corners: polygonCorners(3, -math.Pi/2, 1.3)},
 	{corners: []vg.Point{{X: -0.9, Y: -0.9}, {X: 0.9, Y: 0.9}, {X: -0.9, Y: 0.9}, {X: 0.9, Y: -0.9}}, strokes: true},
 	{corners: []vg.Point{{X: 0, Y: -1.2}, {X: 0, Y: 1.2}, {X: -1.2, Y: 0}, {X: 1.2, Y: 0}}, strokes: true},
-	{corners: star()},
+	{corners: starCorners()},
 }
 
-func polygon(n int, from float64, radius vg.Length) (corners []vg.Point) {
+func polygonCorners(n int, from float64, radius vg.Length) (corners []vg.Point) {
 	for i := range n {
 		sin, cos := math.Sincos(from + float64(i)*2*math.Pi/float64(n))
 		corners = append(corners, vg.Point{X: radius * vg.Length(cos), Y: radius * vg.Length(sin)})
@@ -54,8 +54,8 @@ func polygon(n int, from float64, radius vg.Length) (corners []vg.Point) {
 	return corners
 }
 
-func star() (corners []vg.Point) {
-	for i, p := range polygon(10, math.Pi/2, 1.5) {
+func starCorners() (corners []vg.Point) {
+	for i, p := range polygonCorners(10, math.Pi/2, 1.5) {
 		if i%2 == 1 {
 			p.X, p.Y = p.X*0.45, p.Y*0.45
 		}
@@ -104,8 +104,8 @@ func newLook(i int, s Style, scale vg.Length) look {
 // lineWidth is the width of lines that do not vary fast.
 const lineWidth = 1.1
 
-// line returns the style of its lines.
-func (l *look) line() draw.LineStyle {
+// lineStyle returns the style of its lines.
+func (l *look) lineStyle() draw.LineStyle {
 	style := draw.LineStyle{Color: l.colour, Width: l.width * l.scale, Dashes: l.dashes}
 	if l.reference {
 		style.Width, style.Dashes = 0.9*l.scale, dots
@@ -117,8 +117,8 @@ func (l *look) line() draw.LineStyle {
 	return style
 }
 
-// shade returns its colour for bands.
-func (l *look) shade() color.NRGBA {
+// shadeColour returns its colour for bands.
+func (l *look) shadeColour() color.NRGBA {
 	c := l.colour
 	c.A = 50
 	return c
@@ -127,8 +127,8 @@ func (l *look) shade() color.NRGBA {
 // markerRadius is the radius of circles; other markers have about the same area.
 const markerRadius = 2.05
 
-// mark draws the marker at a point.
-func (l *look) mark(c draw.Canvas, at vg.Point) {
+// drawMarker draws the marker at a point.
+func (l *look) drawMarker(c draw.Canvas, at vg.Point) {
 	radius := markerRadius * l.scale
 	style := draw.LineStyle{Color: l.colour, Width: 0.8 * l.scale}
 	if l.reference {
@@ -168,19 +168,19 @@ func (l *look) mark(c draw.Canvas, at vg.Point) {
 	c.Stroke(path)
 }
 
-// fill draws a bar.
-func (l *look) fill(c draw.Canvas, r vg.Rectangle) {
+// fillBar draws a bar.
+func (l *look) fillBar(c draw.Canvas, r vg.Rectangle) {
 	c.SetColor(l.colour)
 	c.Fill(r.Path())
 	for _, s := range l.hatch {
-		s.draw(c, r)
+		s.drawStripes(c, r)
 	}
 	c.SetLineStyle(draw.LineStyle{Color: l.colour, Width: 0.5})
 	c.Stroke(r.Path())
 }
 
-// draw draws white stripes within a rectangle.
-func (s stripes) draw(c draw.Canvas, r vg.Rectangle) {
+// drawStripes draws white stripes within a rectangle.
+func (s stripes) drawStripes(c draw.Canvas, r vg.Rectangle) {
 	sin, cos := math.Sincos(s.angle)
 	along, across := vg.Point{X: vg.Length(cos), Y: vg.Length(sin)}, vg.Point{X: vg.Length(-sin), Y: vg.Length(cos)}
 	size := r.Size()

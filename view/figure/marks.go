@@ -29,15 +29,15 @@ func (p *panel) drawMarks(c draw.Canvas, l *plan) {
 		if m.Bad {
 			colour = badMark
 		}
-		x := c.X(p.data.x.at(m.X))
+		x := c.X(p.data.x.placeOf(m.X))
 		if !c.ContainsX(x) {
 			continue
 		}
 		c.StrokeLine2(draw.LineStyle{Color: colour, Width: 0.7, Dashes: []vg.Length{2, 2}}, x, c.Min.Y, x, c.Max.Y)
 		// A name is only as high as the data area.
-		high := l.number.points() * 1.05
+		high := l.number.sizeInPoints() * 1.05
 		if len(marks) <= maxNames && x-high >= max(end, c.Min.X) {
-			l.number.draw(c, l.number.cut(m.Name, (c.Max.Y-c.Min.Y)*0.9), vg.Point{X: x - 1, Y: c.Max.Y - 3}, place{x: 1, rotation: math.Pi / 2}, colour)
+			l.number.drawText(c, l.number.cutMiddle(m.Name, (c.Max.Y-c.Min.Y)*0.9), vg.Point{X: x - 1, Y: c.Max.Y - 3}, place{x: 1, rotation: math.Pi / 2}, colour)
 			end = x
 		}
 	}

@@ -29,7 +29,7 @@ func setTimeLooks(all []*data) {
 			if !slices.Contains(names, l.name) {
 				names = append(names, l.name)
 			}
-			covered[l.name] = max(covered[l.name], d.covers(i))
+			covered[l.name] = max(covered[l.name], d.countCovered(i))
 		}
 	}
 	for _, d := range all {
@@ -47,9 +47,9 @@ func setTimeLooks(all []*data) {
 	}
 }
 
-// covers returns the number of earlier lines that a line coincides with over a third of
+// countCovered returns the number of earlier lines that a line coincides with over a third of
 // its length or more.
-func (d *data) covers(i int) (n int) {
+func (d *data) countCovered(i int) (n int) {
 	const (
 		samples = 150
 		apart   = 0.01 // of the height: about the width of a line
@@ -58,7 +58,7 @@ func (d *data) covers(i int) (n int) {
 		length, same := 0, 0
 		for s := range samples {
 			x := d.x.low + (d.x.high-d.x.low)*(float64(s)+0.5)/samples
-			a, b := d.y.at(d.valueAt(&d.lines[i], x)), d.y.at(d.valueAt(&d.lines[k], x))
+			a, b := d.y.placeOf(d.valueAt(&d.lines[i], x)), d.y.placeOf(d.valueAt(&d.lines[k], x))
 			// On the axis it hides nothing. Unknown values coincide with none.
 			if a > 0.01 {
 				length++

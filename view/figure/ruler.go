@@ -27,8 +27,8 @@ type ruler struct {
 	low, high float64
 }
 
-// at returns the position of a value on the axis, from 0 to 1 if it is within the range.
-func (r *ruler) at(v float64) float64 {
+// placeOf returns the position of a value on the axis, from 0 to 1 if it is within the range.
+func (r *ruler) placeOf(v float64) float64 {
 	if r.log {
 		return math.Log(v/r.low) / math.Log(r.high/r.low)
 	}
@@ -42,9 +42,9 @@ type tick struct {
 	minor bool // short, with neither label nor grid
 }
 
-// unit returns the unit of a linear axis: the divisor of its values, and the name to
+// linearUnit returns the unit of a linear axis: the divisor of its values, and the name to
 // append to its label.
-func (r *ruler) unit() (per float64, name string) {
+func (r *ruler) linearUnit() (per float64, name string) {
 	largest := max(math.Abs(r.low), math.Abs(r.high))
 	u := axis.Unit{Per: 1, Name: string(r.axis.Unit)}
 	if all, ok := multiples[r.axis.Unit]; ok {
@@ -54,13 +54,13 @@ func (r *ruler) unit() (per float64, name string) {
 		return u.Per, u.Name
 	}
 	exponent := 3 * math.Floor(math.Log10(largest)/3)
-	return u.Per * math.Pow(10, exponent), strings.TrimSpace(fmt.Sprintf("10^{%s} %s", minus(int(exponent)), u.Name))
+	return u.Per * math.Pow(10, exponent), strings.TrimSpace(fmt.Sprintf("10^{%s} %s", formatMinus(int(exponent)), u.Name))
 }
 
-func minus(n int) string { return strings.Replace(fmt.Sprint(n), "-", "−", 1) }
+func formatMinus(n int) string { return strings.Replace(fmt.Sprint(n), "-", "−", 1) }
 
-// label returns the axis's label, with the unit if the numbers do not show it.
-func (r *ruler) label() string {
+// fullLabel returns the axis's label, with the unit if the numbers do not show it.
+func (r *ruler) fullLabel() string {
 	name := ""
 	switch {
 	case r.names != nil:
@@ -76,7 +76,7 @@ func (r *ruler) label() string {
 			name = string(r.axis.Unit)
 		}
 	default:
-		_, name = r.unit()
+		_, name = r.linearUnit()
 	}
 	if name == "" || r.axis.Label == "" {
 		return r.axis.Label + name
@@ -84,8 +84,8 @@ func (r *ruler) label() string {
 	return r.axis.Label + " (" + name + ")"
 }
 
-// number formats a value with a suitable unit, or as a power of ten.
-func (r *ruler) number(v float64, power bool) string {
+// formatNumber formats a value with a suitable unit, or as a power of ten.
+func (r *ruler) formatNumber(v float64, power bool) string {
 	if all, ok := multiples[r.axis.Unit]; ok {
 		u := axis.Of(all, v)
 		space := " "
@@ -94,11 +94,11 @@ func (r *ruler) number(v float64, power bool) string {
 		}
 		v /= u.Per
 		few := ruler{axis: &Axis{}}
-		return few.number(v, v > 0.99e5 || v < 0.99e-3) + space + u.Name
+		return few.formatNumber(v, v > 0.99e5 || v < 0.99e-3) + space + u.Name
 	}
 	if power {
 		exponent := math.Floor(math.Log10(v) + 1e-9)
-		raised := "10^{" + minus(int(exponent)) + "}"
+		raised := "10^{" + formatMinus(int(exponent)) + "}"
 		if times := units.FormatDigits(v/math.Pow(10, exponent), digits); times != "1" {
 			return times + "·" + raised
 		}
@@ -107,10 +107,10 @@ func (r *ruler) number(v float64, power bool) string {
 	return units.FormatDigits(v, digits)
 }
 
-// ticks returns the marks of an axis of this length. The labels of an upright axis are
+// ticksFor returns the marks of an axis of this length. The labels of an upright axis are
 // above each other, others are side by side; they never touch. Names have no ticks here:
 // see slots.
-func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
+func (r *ruler) ticksFor(length vg.Length, f face, upright bool) []tick {
 	space := vg.Length(0.7) // between labels, relative to the font size
 	switch {
 	case upright && r.log:
@@ -124,11 +124,11 @@ func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 			if t.label == "" {
 				continue
 			}
-			middle, half := vg.Length(t.at)*length, f.width(t.label)/2
+			middle, half := vg.Length(t.at)*length, f.textWidth(t.label)/2
 			if upright {
-				half = f.points() * capHeight / 2
+				half = f.sizeInPoints() * capHeight / 2
 			}
-			if middle-half < end+space*f.points() {
+			if middle-half < end+space*f.sizeInPoints() {
 				return false
 			}
 			end = middle + half
@@ -141,17 +141,17 @@ func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 	case r.log:
 		return r.logTicks(fits)
 	}
-	per, _ := r.unit()
-	many := 4 * f.points()
+	per, _ := r.linearUnit()
+	many := 4 * f.sizeInPoints()
 	if upright {
-		many = 2 * f.points()
+		many = 2 * f.sizeInPoints()
 	}
 	var all []tick
 	for n := min(max(int(length/many), 5), 8); n > 0; n-- {
 		denser := all
 		all = nil
 		for _, t := range axis.Even(r.low/per, r.high/per, n) {
-			all = append(all, tick{at: r.at(t.Value * per), label: strings.Replace(t.Label, "-", "−", 1)})
+			all = append(all, tick{at: r.placeOf(t.Value * per), label: strings.Replace(t.Label, "-", "−", 1)})
 		}
 		if len(all) < 2 && len(denser) > 2 {
 			// One label says nothing about the scale: label the ends of the denser marks.
@@ -178,9 +178,9 @@ func (r *ruler) logTicks(fits func([]tick) bool) (all []tick) {
 	with := func(labelled func(axis.Decade) bool) (labels int) {
 		all = nil
 		for _, d := range decades {
-			t := tick{at: r.at(d.Value()), minor: true}
+			t := tick{at: r.placeOf(d.Value()), minor: true}
 			if labelled(d) {
-				t.label, t.minor = r.number(d.Value(), power), false
+				t.label, t.minor = r.formatNumber(d.Value(), power), false
 				labels++
 			}
 			if span <= 7 || d.Times == 1 {
@@ -219,12 +219,12 @@ func (r *ruler) shareTicks(fits func([]tick) bool) (all []tick) {
 		}
 		all = nil
 		for i := every; i <= n; i += every {
-			label := r.number(r.quantiles[i-1], false)
+			label := r.formatNumber(r.quantiles[i-1], false)
 			if r.axis.Unit == Bytes {
 				// The axis's label gives the unit.
 				label = strings.TrimSuffix(strings.Replace(label, " ", "", 1), "B")
 			}
-			all = append(all, tick{at: r.at(float64(i)), label: label})
+			all = append(all, tick{at: r.placeOf(float64(i)), label: label})
 		}
 		if fits(all) {
 			break

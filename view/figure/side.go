@@ -30,9 +30,9 @@ const (
 func (p *panel) sideX(l *plan, written bool) (s side) {
 	f, length := l.number, l.plot.X
 	if p.data.x.names == nil {
-		s.ticks = p.data.x.ticks(length, f, false)
+		s.ticks = p.data.x.ticksFor(length, f, false)
 	} else {
-		s.ticks, s.slanted = slots(p.data.x.names, length, l.plot.Y, f)
+		s.ticks, s.slanted = slotTicks(p.data.x.names, length, l.plot.Y, f)
 	}
 	s.size = tickSize
 	if !written {
@@ -46,49 +46,49 @@ func (p *panel) sideX(l *plan, written bool) (s side) {
 		if t.label == "" {
 			continue
 		}
-		at, width := vg.Length(t.at)*length, f.width(t.label)
+		at, width := vg.Length(t.at)*length, f.textWidth(t.label)
 		if s.slanted {
-			high = max(high, width*vg.Length(math.Sin(slant))+f.points()*capHeight*vg.Length(math.Cos(slant)))
+			high = max(high, width*vg.Length(math.Sin(slant))+f.sizeInPoints()*capHeight*vg.Length(math.Cos(slant)))
 			s.before = max(s.before, width*vg.Length(math.Cos(slant))-at)
 			continue
 		}
-		high = max(high, f.height(t.label))
+		high = max(high, f.textHeight(t.label))
 		s.before, s.beyond = max(s.before, width/2-at), max(s.beyond, at+width/2-length)
 	}
 	s.size += tickGap + high
-	if label := p.data.x.label(); label != "" {
-		s.label = l.label.wrap(label, length+min(20, 0.2*length))
-		s.size += labelGap + l.label.height(s.label)
+	if label := p.data.x.fullLabel(); label != "" {
+		s.label = l.label.wrapText(label, length+min(20, 0.2*length))
+		s.size += labelGap + l.label.textHeight(s.label)
 	}
 	return s
 }
 
-// slots returns labels for names side by side: wrapped if they fit, otherwise slanted, and
+// slotTicks returns labels for names side by side: wrapped if they fit, otherwise slanted, and
 // only for some of the names if even slanted ones do not fit.
-func slots(names []string, length, maxLength vg.Length, f face) (ticks []tick, slanted bool) {
+func slotTicks(names []string, length, maxLength vg.Length, f face) (ticks []tick, slanted bool) {
 	n := vg.Length(len(names))
-	slot := length/n - f.points()*0.5
+	slot := length/n - f.sizeInPoints()*0.5
 	for i, name := range names {
-		label := f.wrap(name, slot)
+		label := f.wrapText(name, slot)
 		ticks = append(ticks, tick{at: (float64(i) + 0.5) / float64(n), label: label})
-		slanted = slanted || strings.Count(label, "\n") > 2 || f.width(longestWord(name)) > slot
+		slanted = slanted || strings.Count(label, "\n") > 2 || f.textWidth(longestWord(name)) > slot
 	}
 	if !slanted {
 		return ticks, false
 	}
 	widest := vg.Length(0)
 	for _, name := range names {
-		widest = max(widest, f.width(name))
+		widest = max(widest, f.textWidth(name))
 	}
-	room := f.points() * 1.35
+	room := f.sizeInPoints() * 1.35
 	// If even slanted ones do not fit, short ones are written horizontally.
-	if slanted = room < length/n || widest > 5*f.points(); !slanted {
-		room = widest + f.points()*0.6
+	if slanted = room < length/n || widest > 5*f.sizeInPoints(); !slanted {
+		room = widest + f.sizeInPoints()*0.6
 	}
 	every := int(math.Ceil(float64(room * n / length)))
 	some := ticks[:0]
 	for i := 0; i < len(names); i += every {
-		some = append(some, tick{at: ticks[i].at, label: f.cut(strings.ReplaceAll(names[i], "\n", " "), max(maxLength*0.8, 45))})
+		some = append(some, tick{at: ticks[i].at, label: f.cutMiddle(strings.ReplaceAll(names[i], "\n", " "), max(maxLength*0.8, 45))})
 	}
 	return some, slanted
 }
@@ -97,7 +97,7 @@ func slots(names []string, length, maxLength vg.Length, f face) (ticks []tick, s
 func longestWord(text string) (longest string) {
 	runes, start := []rune(strings.ReplaceAll(text, "\n", " ")), 0
 	for i := 1; i <= len(runes); i++ {
-		if i < len(runes) && !breaks(runes, i) {
+		if i < len(runes) && !breaksBefore(runes, i) {
 			continue
 		}
 		if word := strings.TrimRight(string(runes[start:i]), " "); len(word) > len(longest) {
@@ -112,13 +112,13 @@ func longestWord(text string) (longest string) {
 func (p *panel) sideY(l *plan, written bool) (s side) {
 	f, length := l.number, l.plot.Y
 	if p.data.y.names == nil {
-		s.ticks = p.data.y.ticks(length, f, true)
+		s.ticks = p.data.y.ticksFor(length, f, true)
 	} else {
 		n := len(p.data.y.names)
-		every := int(math.Ceil(float64(f.points()*1.1) * float64(n) / float64(length)))
+		every := int(math.Ceil(float64(f.sizeInPoints()*1.1) * float64(n) / float64(length)))
 		for i, name := range p.data.y.names {
 			if i%every == 0 {
-				s.ticks = append(s.ticks, tick{at: (float64(i) + 0.5) / float64(n), label: f.cut(name, max(l.plot.X*0.5, 45))})
+				s.ticks = append(s.ticks, tick{at: (float64(i) + 0.5) / float64(n), label: f.cutMiddle(name, max(l.plot.X*0.5, 45))})
 			}
 		}
 	}
@@ -129,31 +129,31 @@ func (p *panel) sideY(l *plan, written bool) (s side) {
 		}
 		return s
 	}
-	s.size += tickGap + widest(s.ticks, f)
-	s.addUpright(l, p.data.y.label(), length)
+	s.size += tickGap + widestLabel(s.ticks, f)
+	s.addUpright(l, p.data.y.fullLabel(), length)
 	return s
 }
 
 // addUpright adds the label of an axis, parallel to it.
 func (s *side) addUpright(l *plan, label string, length vg.Length) {
 	if label != "" {
-		s.label = l.label.wrap(label, length+6)
-		s.size += labelGap + l.label.height(s.label)
+		s.label = l.label.wrapText(label, length+6)
+		s.size += labelGap + l.label.textHeight(s.label)
 	}
 }
 
-func widest(ticks []tick, f face) (width vg.Length) {
+func widestLabel(ticks []tick, f face) (width vg.Length) {
 	for _, t := range ticks {
-		width = max(width, f.width(t.label))
+		width = max(width, f.textWidth(t.label))
 	}
 	return width
 }
 
 // sideZ returns what is right of the colour bar.
 func (p *panel) sideZ(l *plan) (s side) {
-	s.ticks = p.data.z.ticks(l.plot.Y, l.number, true)
-	s.size = tickSize + tickGap + widest(s.ticks, l.number)
-	s.addUpright(l, p.data.z.label(), l.plot.Y)
+	s.ticks = p.data.z.ticksFor(l.plot.Y, l.number, true)
+	s.size = tickSize + tickGap + widestLabel(s.ticks, l.number)
+	s.addUpright(l, p.data.z.fullLabel(), l.plot.Y)
 	return s
 }
 
@@ -173,12 +173,12 @@ func (s *side) drawX(c draw.Canvas, l *plan) {
 		}
 		c.StrokeLine2(axisStyle, x, y, x, y-size)
 		if s.slanted {
-			l.number.draw(c, t.label, vg.Point{X: x + 2, Y: y - tickSize - tickGap}, place{x: 1, y: 1, rotation: slant}, color.Black)
+			l.number.drawText(c, t.label, vg.Point{X: x + 2, Y: y - tickSize - tickGap}, place{x: 1, y: 1, rotation: slant}, color.Black)
 		} else {
-			l.number.draw(c, t.label, vg.Point{X: x, Y: y - tickSize - tickGap}, place{x: 0.5, y: 1}, color.Black)
+			l.number.drawText(c, t.label, vg.Point{X: x, Y: y - tickSize - tickGap}, place{x: 0.5, y: 1}, color.Black)
 		}
 	}
-	l.label.draw(c, s.label, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: y - s.size}, place{x: 0.5}, color.Black)
+	l.label.drawText(c, s.label, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: y - s.size}, place{x: 0.5}, color.Black)
 }
 
 // drawY draws the axis left of the data area.
@@ -191,9 +191,9 @@ func (s *side) drawY(c draw.Canvas, l *plan) {
 			size = minorSize
 		}
 		c.StrokeLine2(axisStyle, x, y, x-size, y)
-		l.number.draw(c, t.label, vg.Point{X: x - tickSize - tickGap, Y: y}, place{x: 1, y: 0.5}, color.Black)
+		l.number.drawText(c, t.label, vg.Point{X: x - tickSize - tickGap, Y: y}, place{x: 1, y: 0.5}, color.Black)
 	}
-	l.label.draw(c, s.label, vg.Point{X: x - s.size, Y: (c.Min.Y + c.Max.Y) / 2}, place{x: 0.5, y: 1, rotation: math.Pi / 2}, color.Black)
+	l.label.drawText(c, s.label, vg.Point{X: x - s.size, Y: (c.Min.Y + c.Max.Y) / 2}, place{x: 0.5, y: 1, rotation: math.Pi / 2}, color.Black)
 }
 
 // drawZ draws the axis right of a colour bar.
@@ -205,7 +205,7 @@ func (s *side) drawZ(c draw.Canvas, l *plan) {
 			size = minorSize
 		}
 		c.StrokeLine2(axisStyle, x, y, x+size, y)
-		l.number.draw(c, t.label, vg.Point{X: x + tickSize + tickGap, Y: y}, place{y: 0.5}, color.Black)
+		l.number.drawText(c, t.label, vg.Point{X: x + tickSize + tickGap, Y: y}, place{y: 0.5}, color.Black)
 	}
-	l.label.draw(c, s.label, vg.Point{X: x + s.size, Y: (c.Min.Y + c.Max.Y) / 2}, place{x: 0.5, rotation: math.Pi / 2}, color.Black)
+	l.label.drawText(c, s.label, vg.Point{X: x + s.size, Y: (c.Min.Y + c.Max.Y) / 2}, place{x: 0.5, rotation: math.Pi / 2}, color.Black)
 }

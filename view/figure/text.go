@@ -30,8 +30,8 @@ type part struct {
 	rise vg.Length // of the baseline, relative to the face's size
 }
 
-// parts splits a line into parts: ^{superscript}, _{subscript}.
-func parts(line string) (all []part) {
+// splitScripts splits a line into parts: ^{superscript}, _{subscript}.
+func splitScripts(line string) (all []part) {
 	plain := func(s string) {
 		if s != "" {
 			all = append(all, part{s, 1, 0})
@@ -66,33 +66,33 @@ func parts(line string) (all []part) {
 	return all
 }
 
-func (f face) points() vg.Length { return vg.Points(f.size) }
+func (f face) sizeInPoints() vg.Length { return vg.Points(f.size) }
 
-func lookup(size float64) *font.Face {
-	f := plot.DefaultTextHandler.Cache().Lookup(canvas.Sans(size), vg.Points(size))
+func findFace(size float64) *font.Face {
+	f := plot.DefaultTextHandler.Cache().Lookup(canvas.SansFont(size), vg.Points(size))
 	return &f
 }
 
-// width returns the width of the widest line.
-func (f face) width(text string) (widest vg.Length) {
+// textWidth returns the width of the widest line.
+func (f face) textWidth(text string) (widest vg.Length) {
 	for line := range strings.SplitSeq(text, "\n") {
 		w := vg.Length(0)
-		for _, p := range parts(line) {
-			w += lookup(f.size * p.size).Width(p.text)
+		for _, p := range splitScripts(line) {
+			w += findFace(f.size * p.size).Width(p.text)
 		}
 		widest = max(widest, w)
 	}
 	return widest
 }
 
-// height returns the height of the lines, from the top of the first one's capitals to the
+// textHeight returns the height of the lines, from the top of the first one's capitals to the
 // descent of the last; 0 without text.
-func (f face) height(text string) vg.Length {
+func (f face) textHeight(text string) vg.Length {
 	if text == "" {
 		return 0
 	}
 	lines := 1 + strings.Count(text, "\n")
-	return f.points() * vg.Length(capHeight+descent+lineHeight*float64(lines-1))
+	return f.sizeInPoints() * vg.Length(capHeight+descent+lineHeight*float64(lines-1))
 }
 
 // place says which point of a text is placed at the given position.
@@ -102,8 +102,8 @@ type place struct {
 	rotation float64 // anticlockwise, around the point
 }
 
-// draw draws text; its lines are aligned as the text is.
-func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour color.Color) {
+// drawText draws text; its lines are aligned as the text is.
+func (f face) drawText(c draw.Canvas, text string, at vg.Point, p place, colour color.Color) {
 	if text == "" {
 		return
 	}
@@ -115,45 +115,45 @@ func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour colo
 		c.Rotate(p.rotation)
 	}
 	lines := strings.Split(text, "\n")
-	block := f.points() * vg.Length(lineHeight*float64(len(lines)-1))
+	block := f.sizeInPoints() * vg.Length(lineHeight*float64(len(lines)-1))
 	// Baseline of the first line.
 	var y vg.Length
 	switch p.y {
 	case 0:
-		y = f.points()*descent + block
+		y = f.sizeInPoints()*descent + block
 	case 1:
-		y = -f.points() * capHeight
+		y = -f.sizeInPoints() * capHeight
 	default:
-		y = block/2 - f.points()*capHeight/2
+		y = block/2 - f.sizeInPoints()*capHeight/2
 	}
 	for _, line := range lines {
-		x := -f.width(line) * vg.Length(p.x)
-		for _, q := range parts(line) {
-			small := lookup(f.size * q.size)
+		x := -f.textWidth(line) * vg.Length(p.x)
+		for _, q := range splitScripts(line) {
+			small := findFace(f.size * q.size)
 			// SVG ignores leading spaces.
 			text := strings.TrimLeft(q.text, " ")
 			x += small.Width(q.text) - small.Width(text)
-			c.FillString(*small, vg.Point{X: x, Y: y + f.points()*q.rise}, text)
+			c.FillString(*small, vg.Point{X: x, Y: y + f.sizeInPoints()*q.rise}, text)
 			x += small.Width(text)
 		}
-		y -= f.points() * lineHeight
+		y -= f.sizeInPoints() * lineHeight
 	}
 }
 
-// wrap breaks text into lines no wider than width: at spaces, after hyphens and slashes
+// wrapText breaks text into lines no wider than width: at spaces, after hyphens and slashes
 // and, if there are none, anywhere.
-func (f face) wrap(text string, width vg.Length) string {
+func (f face) wrapText(text string, width vg.Length) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		for f.width(line) > width {
+		for f.textWidth(line) > width {
 			fits, soft := 1, 0
 			runes := []rune(line)
 			for i := 1; i < len(runes); i++ {
-				if f.width(strings.TrimRight(string(runes[:i]), " ")) > width {
+				if f.textWidth(strings.TrimRight(string(runes[:i]), " ")) > width {
 					break
 				}
 				fits = i
-				if breaks(runes, i) {
+				if breaksBefore(runes, i) {
 					soft = i
 				}
 			}
@@ -171,22 +171,22 @@ func (f face) wrap(text string, width vg.Length) string {
 	return strings.Join(lines, "\n")
 }
 
-// breaks reports whether a line may end before the i-th character.
-func breaks(runes []rune, i int) bool {
+// breaksBefore reports whether a line may end before the i-th character.
+func breaksBefore(runes []rune, i int) bool {
 	// _{ begins a subscript.
 	return strings.ContainsRune(" -/_", runes[i-1]) && runes[i] != '{'
 }
 
-// cut removes the middle of a line that is wider than width.
-func (f face) cut(line string, width vg.Length) string {
-	if f.width(line) <= width {
+// cutMiddle removes the middle of a line that is wider than width.
+func (f face) cutMiddle(line string, width vg.Length) string {
+	if f.textWidth(line) <= width {
 		return line
 	}
 	runes := []rune(line)
 	for keep := len(runes) - 1; keep > 1; keep-- {
 		head := int(math.Ceil(float64(keep) / 2))
 		short := string(runes[:head]) + "…" + string(runes[len(runes)-(keep-head):])
-		if f.width(short) <= width {
+		if f.textWidth(short) <= width {
 			return short
 		}
 	}

@@ -29,7 +29,7 @@ func TestText_IsSplitIntoParts(t *testing.T) {
 		{"a_b_{c}", []part{{"a_b", 1, 0}, {"c", 0.72, -0.16}}},
 		{"open^{x", []part{{"open^{x", 1, 0}}},
 	} {
-		if diff := cmp.Diff(c.want, parts(c.line), cmp.AllowUnexported(part{})); diff != "" {
+		if diff := cmp.Diff(c.want, splitScripts(c.line), cmp.AllowUnexported(part{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.line, diff)
 		}
 	}
@@ -42,20 +42,20 @@ func TestText_WrapsWithinItsWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-zA-Z0-9 /_-]{0,60}`).Draw(t, "text")
 		width := vg.Length(rapid.Float64Range(12, 200).Draw(t, "width"))
-		got := f.wrap(text, width)
-		if f.width(got) > width && strings.TrimSpace(text) == text {
-			t.Fatalf("%q is %v wide, more than %v", got, f.width(got), width)
+		got := f.wrapText(text, width)
+		if f.textWidth(got) > width && strings.TrimSpace(text) == text {
+			t.Fatalf("%q is %v wide, more than %v", got, f.textWidth(got), width)
 		}
 		bare := strings.NewReplacer(" ", "", "\n", "")
 		if bare.Replace(got) != bare.Replace(text) {
 			t.Fatalf("%q becomes %q", text, got)
 		}
-		if short := f.cut(text, width); f.width(short) > width && short != "…" {
+		if short := f.cutMiddle(text, width); f.textWidth(short) > width && short != "…" {
 			t.Fatalf("%q is cut to %q", text, short)
 		}
 	})
 	for text, want := range map[string]string{"one two": "one\ntwo", "leaf-spine": "leaf-\nspine", "unbreakable": "unbrea\nkable"} {
-		if got := f.wrap(text, 26); got != want {
+		if got := f.wrapText(text, 26); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTicks_AreSeparateAndAtLeastTwo(t *testing.T) {
 		}
 		upright := rapid.Bool().Draw(t, "upright")
 		labels, end := 0, vg.Length(math.Inf(-1))
-		for _, k := range r.ticks(length, f, upright) {
+		for _, k := range r.ticksFor(length, f, upright) {
 			if k.at < -1e-6 || k.at > 1+1e-6 {
 				t.Fatalf("a mark at %v", k.at)
 			}
@@ -85,16 +85,16 @@ func TestTicks_AreSeparateAndAtLeastTwo(t *testing.T) {
 				continue
 			}
 			labels++
-			half := f.width(k.label) / 2
+			half := f.textWidth(k.label) / 2
 			if upright {
-				half = f.points() * capHeight / 2
+				half = f.sizeInPoints() * capHeight / 2
 			}
 			if middle := vg.Length(k.at) * length; middle-half < end {
 				t.Fatalf("%q stands on another", k.label)
 			} else {
 				end = middle + half
 			}
-			if f.width(k.label) > 45 {
+			if f.textWidth(k.label) > 45 {
 				t.Fatalf("a label %q", k.label)
 			}
 		}
@@ -126,14 +126,14 @@ func TestLabels_ShowUnitsOnce(t *testing.T) {
 	} {
 		var ticks []string
 		if c.r.names == nil {
-			for _, k := range c.r.ticks(c.length, face{7}, false) {
+			for _, k := range c.r.ticksFor(c.length, face{7}, false) {
 				if k.label != "" {
 					ticks = append(ticks, k.label)
 				}
 			}
 		}
-		if got := strings.Join(ticks, ","); got != c.ticks || c.r.label() != c.label {
-			t.Errorf("%q with %s, want %q with %s", c.r.label(), got, c.label, c.ticks)
+		if got := strings.Join(ticks, ","); got != c.ticks || c.r.fullLabel() != c.label {
+			t.Errorf("%q with %s, want %q with %s", c.r.fullLabel(), got, c.label, c.ticks)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (f *Figure) Write(w io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	l.draw(draw.NewCanvas(c, l.size.X, l.size.Y))
+	l.drawFigure(draw.NewCanvas(c, l.size.X, l.size.Y))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err

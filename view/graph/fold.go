@@ -36,16 +36,16 @@ type folded struct {
 	of     []*block // by node; nil above the shelves
 }
 
-// fold puts the blocks of a drawing that is too wide onto shelves.
-func (l *layout) fold() {
+// foldOntoShelves puts the blocks of a drawing that is too wide onto shelves.
+func (l *layout) foldOntoShelves() {
 	if len(l.order) < 2 {
 		return
 	}
-	all := l.around(nil)
+	all := l.boxAround(nil)
 	if all.w <= max(maxWide*all.h, wideFrom) {
 		return
 	}
-	above, groups := l.groups(all)
+	above, groups := l.cutIntoGroups(all)
 	if len(groups) < 2 {
 		return
 	}
@@ -61,16 +61,16 @@ func (l *layout) fold() {
 	l.folded = f
 	l.drop = 0
 	for _, b := range f.blocks {
-		sub := l.part(b)
+		sub := l.layoutOf(b)
 		sub.layRows()
-		b.area = l.around(b.nodes)
+		b.area = l.boxAround(b.nodes)
 		l.drop = max(l.drop, sub.drop)
 	}
-	width := l.shelve()
+	width := l.shelveBlocks()
 	y := 0.0
 	for t := above; t < len(l.order); t++ {
 		row := l.switchRow(t, width)
-		width = max(width, extent(row))
+		width = max(width, widthOfRow(row))
 		y -= min(max(width/12, laneHeight), 400)
 		y -= l.boxes[l.order[t][0]].h
 		for i, n := range l.order[t] {
@@ -79,12 +79,12 @@ func (l *layout) fold() {
 	}
 }
 
-// around returns the rectangle around some nodes, or around all if nodes is nil.
-func (l *layout) around(nodes []int) box {
+// boxAround returns the rectangle around some nodes, or around all if nodes is nil.
+func (l *layout) boxAround(nodes []int) box {
 	var all box
 	first := true
 	add := func(b box) {
-		if all = around(all, b); first {
+		if all = boxAroundBoth(all, b); first {
 			all, first = b, false
 		}
 	}
@@ -99,21 +99,21 @@ func (l *layout) around(nodes []int) box {
 	return all
 }
 
-// groups cuts a drawing of size all into blocks, left to right: the connected parts
+// cutIntoGroups cuts a drawing of size all into blocks, left to right: the connected parts
 // below a row, of the highest row that gives small enough parts, or else runs of
 // leaves. Nodes in row above and higher are in no block.
-func (l *layout) groups(all box) (above int, groups [][]int) {
+func (l *layout) cutIntoGroups(all box) (above int, groups [][]int) {
 	for t := len(l.order) - 2; t >= 1; t-- {
 		parts := l.partsBelow(t)
 		widest := 0.0
 		for _, p := range parts {
-			widest = max(widest, l.around(p).w)
+			widest = max(widest, l.boxAround(p).w)
 		}
 		if widest < all.w/2 {
 			return t + 1, parts
 		}
 	}
-	return 2, l.runs(int(math.Ceil(math.Sqrt(all.w / all.h / goodShape))))
+	return 2, l.cutLeaves(int(math.Ceil(math.Sqrt(all.w / all.h / goodShape))))
 }
 
 // partsBelow returns the parts of rows 0 to t that are connected without the
@@ -136,12 +136,12 @@ func (l *layout) partsBelow(t int) (parts [][]int) {
 		}
 		parts = append(parts, part)
 	}
-	slices.SortStableFunc(parts, func(a, b []int) int { return cmp.Compare(l.around(a).left(), l.around(b).left()) })
+	slices.SortStableFunc(parts, func(a, b []int) int { return cmp.Compare(l.boxAround(a).left(), l.boxAround(b).left()) })
 	return parts
 }
 
-// runs cuts the row of leaves into count runs, each with its hosts.
-func (l *layout) runs(count int) [][]int {
+// cutLeaves cuts the row of leaves into count runs, each with its hosts.
+func (l *layout) cutLeaves(count int) [][]int {
 	leaves := l.order[1]
 	count = min(count, len(leaves))
 	of := make([]int, len(l.Nodes))
@@ -163,8 +163,8 @@ func (l *layout) runs(count int) [][]int {
 	return groups
 }
 
-// part returns a block as a separate layout that shares its boxes with the whole.
-func (l *layout) part(b *block) *layout {
+// layoutOf returns a block as a separate layout that shares its boxes with the whole.
+func (l *layout) layoutOf(b *block) *layout {
 	r := *l.rows
 	r.neighbours = make([][]int, len(l.Nodes))
 	for _, n := range b.nodes {
@@ -189,9 +189,9 @@ func (l *layout) part(b *block) *layout {
 	return &layout{rows: &r, labels: l.labels, boxes: l.boxes, columns: l.columns}
 }
 
-// shelve puts the blocks onto the number of shelves that gives the best shape, and
+// shelveBlocks puts the blocks onto the number of shelves that gives the best shape, and
 // returns their width.
-func (l *layout) shelve() (width float64) {
+func (l *layout) shelveBlocks() (width float64) {
 	f := l.folded
 	cell, height := 0.0, 0.0
 	for _, b := range f.blocks {
@@ -218,13 +218,13 @@ func (l *layout) shelve() (width float64) {
 		}
 		left := float64(i%columns) * cell
 		b.channel, b.top = left+channelWidth/2, y
-		l.move(b, left+channelWidth-b.area.left(), y-b.area.top())
+		l.moveBlock(b, left+channelWidth-b.area.left(), y-b.area.top())
 	}
 	return float64(columns) * cell
 }
 
-// move moves a block.
-func (l *layout) move(b *block, dx, dy float64) {
+// moveBlock moves a block.
+func (l *layout) moveBlock(b *block, dx, dy float64) {
 	moved := map[*column]bool{}
 	for _, n := range b.nodes {
 		l.boxes[n].x += dx
@@ -238,5 +238,5 @@ func (l *layout) move(b *block, dx, dy float64) {
 	b.area.y += dy
 }
 
-// lane returns the height at which links run along the top of a block's shelf.
-func (b *block) lane() float64 { return b.top - laneHeight/2 }
+// laneAbove returns the height at which links run along the top of a block's shelf.
+func (b *block) laneAbove() float64 { return b.top - laneHeight/2 }

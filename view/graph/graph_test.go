@@ -92,7 +92,7 @@ func eachPlan(t *testing.T, check func(t *testing.T, p *plan.Plan)) {
 func TestSVG(t *testing.T) {
 	eachPlan(t, func(t *testing.T, p *plan.Plan) {
 		var b, again bytes.Buffer
-		if err := errors.Join(SVG(&b, p), SVG(&again, p)); err != nil {
+		if err := errors.Join(WriteSVG(&b, p), WriteSVG(&again, p)); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(b.Bytes(), again.Bytes()) {
@@ -106,7 +106,7 @@ func TestSVG(t *testing.T) {
 			if count[n.Name] != 1 {
 				t.Errorf("%q is there %d times", n.Name, count[n.Name])
 			}
-			if a := address(n); a != "" && count[a] != 1 {
+			if a := addressOf(n); a != "" && count[a] != 1 {
 				t.Errorf("%q is there %d times", a, count[a])
 			}
 		}
@@ -136,7 +136,7 @@ func texts(t *testing.T, r io.Reader) (found []string) {
 
 func place(p *plan.Plan) *layout {
 	r := newRows(p)
-	labels, _ := r.labels()
+	labels, _ := r.labelLinks()
 	return newLayout(r, labels)
 }
 
@@ -154,11 +154,11 @@ func checkLayout(t interface{ Errorf(string, ...any) }, l *layout) {
 			}
 		}
 	}
-	for i, line := range l.lines() {
-		first := l.first(l.Links[i])
+	for i, line := range l.drawLinks() {
+		first := l.higherEnd(l.Links[i])
 		for k, at := range []point{line.points[0], line.points[len(line.points)-1]} {
 			b := l.boxes[l.Links[i].Ends[first^k].Node]
-			if !grow(b, 0.1).overlaps(box{x: at.x, y: at.y}) || grow(b, -0.1).overlaps(box{x: at.x, y: at.y}) {
+			if !growBox(b, 0.1).overlaps(box{x: at.x, y: at.y}) || growBox(b, -0.1).overlaps(box{x: at.x, y: at.y}) {
 				t.Errorf("link %d ends at %v, not at the edge of %v", i, at, b)
 			}
 		}
@@ -188,7 +188,7 @@ func TestShape(t *testing.T) {
 			}
 			l := place(p)
 			checkLayout(t, l)
-			if all := l.area(l.lines(), nil); all.w > 3.2*all.h || all.h > 1.5*all.w {
+			if all := l.areaOf(l.drawLinks(), nil); all.w > 3.2*all.h || all.h > 1.5*all.w {
 				t.Errorf("it is %.0f wide and %.0f high", all.w, all.h)
 			}
 		})
@@ -209,7 +209,7 @@ func TestLayoutOfAnything(t *testing.T) {
 		}
 		p := mesh(kinds, pairs...)
 		checkLayout(t, place(p))
-		if err := errors.Join(SVG(io.Discard, p), DOT(io.Discard, p)); err != nil {
+		if err := errors.Join(WriteSVG(io.Discard, p), WriteDOT(io.Discard, p)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -234,7 +234,7 @@ func TestChain(t *testing.T) {
 	if !slices.EqualFunc(r.order, want, slices.Equal) {
 		t.Errorf("order %v, want %v", r.order, want)
 	}
-	if c := r.cost(); c != 0 {
+	if c := r.countCrossings(); c != 0 {
 		t.Errorf("%d crossings in a chain", c)
 	}
 }
@@ -251,7 +251,7 @@ func TestCrossings(t *testing.T) {
 				}
 			}
 		}
-		if got := crossings(lines, 7); got != want {
+		if got := countInversions(lines, 7); got != want {
 			t.Fatalf("%d crossings, want %d", got, want)
 		}
 	})
@@ -262,7 +262,7 @@ func TestSpread(t *testing.T) {
 	for _, x := range []float64{0, 5, 5, 300} {
 		row = append(row, &column{anchor: 1, box: box{x: x, w: 20}})
 	}
-	spread(row)
+	spreadColumns(row)
 	for i, want := range []float64{-50. / 3, 10. / 3, 70. / 3, 300} {
 		if math.Abs(row[i].box.x-want) > 1e-9 {
 			t.Errorf("column %d is at %g, want %g", i, row[i].box.x, want)
@@ -286,7 +286,7 @@ func TestLabels(t *testing.T) {
 				p.Links[i].Dir[end].Delay = units.Microsecond
 			}
 		}
-		labels, legend := newRows(p).labels()
+		labels, legend := newRows(p).labelLinks()
 		if got := strings.Join(legend, " · "); got != want {
 			t.Errorf("%s: legend %q, want %q", name, got, want)
 		}
@@ -306,7 +306,7 @@ func TestLabels(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	r := plan.Node{Router: &plan.Router{Addresses: []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.255.0.1")}}, Ports: []plan.Port{{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}
-	if got := address(r); got != "10.255.0.1" {
+	if got := addressOf(r); got != "10.255.0.1" {
 		t.Errorf("a router is drawn with %s", got)
 	}
 	four, six := netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64")
@@ -315,7 +315,7 @@ func TestAddress(t *testing.T) {
 		"fd00::1":  {{Addresses: []netip.Prefix{six}}},
 		"10.0.0.1": {{Addresses: []netip.Prefix{six}}, {Addresses: []netip.Prefix{six, four}}},
 	} {
-		if got := address(plan.Node{Ports: ports}); got != want {
+		if got := addressOf(plan.Node{Ports: ports}); got != want {
 			t.Errorf("address %q, want %q", got, want)
 		}
 	}
@@ -329,7 +329,7 @@ func TestDOT(t *testing.T) {
 	}
 	eachPlan(t, func(t *testing.T, p *plan.Plan) {
 		var source bytes.Buffer
-		if err := DOT(&source, p); err != nil {
+		if err := WriteDOT(&source, p); err != nil {
 			t.Fatal(err)
 		}
 		dot := exec.Command(program, "-Tplain")

@@ -10,15 +10,15 @@ import (
 // hardly ever find a better order.
 const sweeps = 8
 
-// arrange orders the nodes within their rows so that few links cross. It starts
+// arrangeRows orders the nodes within their rows so that few links cross. It starts
 // from the order of the plan, which is the natural one for generated labs, and
 // leaves it only for a better one.
-func (r *rows) arrange() {
+func (r *rows) arrangeRows() {
 	for _, row := range r.order {
-		r.chain(row)
-		r.number(row)
+		r.chainRow(row)
+		r.numberPlaces(row)
 	}
-	best, minCost := r.orders(), r.cost()
+	best, minCost := r.copyOrders(), r.countCrossings()
 	for i := range sweeps {
 		for t := range r.order {
 			if i%2 == 0 { // downwards
@@ -28,17 +28,17 @@ func (r *rows) arrange() {
 				r.sortBy(t, t-1)
 			}
 		}
-		if c := r.cost(); c < minCost {
-			best, minCost = r.orders(), c
+		if c := r.countCrossings(); c < minCost {
+			best, minCost = r.copyOrders(), c
 		}
 	}
 	r.order = best
 	for _, row := range r.order {
-		r.number(row)
+		r.numberPlaces(row)
 	}
 }
 
-func (r *rows) orders() [][]int {
+func (r *rows) copyOrders() [][]int {
 	var c [][]int
 	for _, row := range r.order {
 		c = append(c, slices.Clone(row))
@@ -46,16 +46,16 @@ func (r *rows) orders() [][]int {
 	return c
 }
 
-// number records the places of a row's nodes.
-func (r *rows) number(row []int) {
+// numberPlaces records the places of a row's nodes.
+func (r *rows) numberPlaces(row []int) {
 	for i, n := range row {
 		r.place[n] = i
 	}
 }
 
-// chain sorts a row so that each node comes after one that it is linked to, if
+// chainRow sorts a row so that each node comes after one that it is linked to, if
 // there is one: chains of switches come out in the order of the chain.
-func (r *rows) chain(row []int) {
+func (r *rows) chainRow(row []int) {
 	degree := func(n int) (d int) {
 		for _, m := range r.neighbours[n] {
 			if r.tier[m] == r.tier[n] {
@@ -107,18 +107,18 @@ func (r *rows) sortBy(t, other int) {
 		}
 	}
 	slices.SortStableFunc(r.order[t], func(a, b int) int { return cmp.Compare(mean[a], mean[b]) })
-	r.number(r.order[t])
+	r.numberPlaces(r.order[t])
 }
 
-// cost returns how many links cross between rows, plus how many nodes the links
+// countCrossings returns how many links cross between rows, plus how many nodes the links
 // within rows have to pass.
-func (r *rows) cost() int {
+func (r *rows) countCrossings() int {
 	cost := 0
 	between := make([][][2]int, len(r.order)) // by row: places of the lower and upper ends of the links above it
 	for _, l := range r.Links {
-		upper := r.first(l)
+		upper := r.higherEnd(l)
 		a, b := l.Ends[upper].Node, l.Ends[1-upper].Node
-		if r.level(l) {
+		if r.isLevel(l) {
 			cost += r.place[b] - r.place[a] - 1
 		} else {
 			between[r.tier[b]] = append(between[r.tier[b]], [2]int{r.place[b], r.place[a]})
@@ -126,15 +126,15 @@ func (r *rows) cost() int {
 	}
 	for t, ends := range between {
 		if len(ends) > 0 {
-			cost += crossings(ends, len(r.order[t+1]))
+			cost += countInversions(ends, len(r.order[t+1]))
 		}
 	}
 	return cost
 }
 
-// crossings counts the pairs of lines that cross. lines has the places of
+// countInversions counts the pairs of lines that cross. lines has the places of
 // their lower and upper ends; upper ones are less than n.
-func crossings(lines [][2]int, n int) int {
+func countInversions(lines [][2]int, n int) int {
 	slices.SortFunc(lines, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], a[1]-b[1]) })
 	sums := make([]int, n+1) // a Fenwick tree: how many lines so far end at each upper place
 	count := 0

@@ -44,15 +44,15 @@ type column struct {
 	box    box
 }
 
-// trunk returns the x at which the links of a stack come down.
-func (c *column) trunk() float64 { return c.box.left() + 6 }
+// trunkX returns the x at which the links of a stack come down.
+func (c *column) trunkX() float64 { return c.box.left() + 6 }
 
-// middle returns the x that the column's neighbours in other rows should be
+// preferredX returns the x that the column's neighbours in other rows should be
 // near. The switch of a single stack is drawn so that the trunk hangs straight
 // down.
-func (c *column) middle() float64 {
+func (c *column) preferredX() float64 {
 	if c.alone {
-		return c.trunk() + indent
+		return c.trunkX() + indent
 	}
 	return c.box.x
 }
@@ -71,23 +71,23 @@ func newLayout(r *rows, labels []string) *layout {
 	l := &layout{rows: r, labels: labels, boxes: make([]box, len(r.Nodes)), columns: make([]*column, len(r.Nodes))}
 	l.measureBoxes()
 	l.layRows()
-	l.fold()
+	l.foldOntoShelves()
 	return l
 }
 
 // layRows gives every node its place in its row.
 func (l *layout) layRows() {
 	hosts := l.hostColumns()
-	spread(hosts)
+	spreadColumns(hosts)
 	width := 0.0
 	for t := 1; t < len(l.order); t++ {
 		row := l.switchRow(t, width)
 		if t == 1 {
 			// Leaves that need more room than their hosts move the hosts.
 			l.alignWithNeighbours(hosts, 1)
-			spread(hosts)
+			spreadColumns(hosts)
 		}
-		width = max(width, extent(hosts), extent(row))
+		width = max(width, widthOfRow(hosts), widthOfRow(row))
 	}
 	l.drop = min(max(width/9, 80), 240)
 	l.placeBoxes()
@@ -104,7 +104,7 @@ func (l *layout) switchRow(t int, width float64) (row []*column) {
 		l.columns[n] = c
 	}
 	l.alignWithNeighbours(row, t-1)
-	spread(row)
+	spreadColumns(row)
 	return row
 }
 
@@ -118,7 +118,7 @@ func (l *layout) measureBoxes() {
 			size = &host
 		}
 		size.w = max(size.w, textWidth(node.Name, nameSize)+16)
-		if a := address(node); a != "" {
+		if a := addressOf(node); a != "" {
 			size.w, size.h = max(size.w, textWidth(a, smallSize)+14), hostHeight
 		}
 	}
@@ -135,7 +135,7 @@ func (l *layout) hostColumns() []*column {
 	var runs [][]int
 	deepest := 1
 	for i, n := range l.order[0] {
-		if i == 0 || l.anchor(n) < 0 || l.anchor(n) != l.anchor(l.order[0][i-1]) {
+		if i == 0 || l.anchorOf(n) < 0 || l.anchorOf(n) != l.anchorOf(l.order[0][i-1]) {
 			runs = append(runs, nil)
 		}
 		last := &runs[len(runs)-1]
@@ -144,7 +144,7 @@ func (l *layout) hostColumns() []*column {
 	}
 	limit := max(rowWidth, 100*math.Sqrt(float64(len(l.order[0]))))
 	for depth := 1; ; depth++ {
-		columns := l.cut(runs, depth)
+		columns := l.cutIntoColumns(runs, depth)
 		width := 0.0
 		for _, c := range columns {
 			width += c.box.w
@@ -155,13 +155,13 @@ func (l *layout) hostColumns() []*column {
 	}
 }
 
-// cut makes columns of runs of hosts, about equally deep within a run.
-func (l *layout) cut(runs [][]int, depth int) (columns []*column) {
+// cutIntoColumns makes columns of runs of hosts, about equally deep within a run.
+func (l *layout) cutIntoColumns(runs [][]int, depth int) (columns []*column) {
 	apart := l.levelGap(0)
 	for _, run := range runs {
 		count := (len(run) + depth - 1) / depth
 		for i := range count {
-			c := &column{nodes: run[i*len(run)/count : (i+1)*len(run)/count], anchor: l.anchor(run[0])}
+			c := &column{nodes: run[i*len(run)/count : (i+1)*len(run)/count], anchor: l.anchorOf(run[0])}
 			c.stack = depth > 1 && len(run) > 1
 			c.alone = c.stack && count == 1
 			if room := l.labelRoom(c); c.stack {
@@ -178,8 +178,8 @@ func (l *layout) cut(runs [][]int, depth int) (columns []*column) {
 	return columns
 }
 
-// anchor returns the switch that a host is linked to, -1 unless that is its only link.
-func (l *layout) anchor(n int) int {
+// anchorOf returns the switch that a host is linked to, -1 unless that is its only link.
+func (l *layout) anchorOf(n int) int {
 	if len(l.neighbours[n]) != 1 || l.isHost(l.neighbours[n][0]) {
 		return -1
 	}
@@ -202,7 +202,7 @@ func (l *layout) labelRoom(c *column) (width float64) {
 func (l *layout) levelGap(t int) float64 {
 	width := gap
 	for i, link := range l.Links {
-		if l.level(link) && l.tier[link.Ends[0].Node] == t {
+		if l.isLevel(link) && l.tier[link.Ends[0].Node] == t {
 			width = max(width, 3*gap, labelBox(l.labels[i]).w+2*gap)
 		}
 	}
@@ -217,23 +217,23 @@ func (l *layout) alignWithNeighbours(row []*column, t int) {
 		for _, n := range c.nodes {
 			for _, m := range l.neighbours[n] {
 				if l.tier[m] == t {
-					sum += l.columns[m].middle()
+					sum += l.columns[m].preferredX()
 					count++
 				}
 			}
 		}
 		if count > 0 {
-			c.box.x += sum/count - c.middle()
+			c.box.x += sum/count - c.preferredX()
 		} else if i > 0 {
 			c.box.x = row[i-1].box.x
 		}
 	}
 }
 
-// spread moves columns so that they do not overlap and keep their order, and
+// spreadColumns moves columns so that they do not overlap and keep their order, and
 // otherwise as little as possible: it minimises the sum of squares of the
 // moves.
-func spread(row []*column) {
+func spreadColumns(row []*column) {
 	// Without the room that the columns themselves take, the result is the
 	// nearest non-decreasing sequence. Pooling adjacent violators finds it: a
 	// block that begins left of its predecessor joins it.
@@ -270,8 +270,8 @@ func spread(row []*column) {
 	}
 }
 
-// extent returns the width of a row.
-func extent(row []*column) float64 {
+// widthOfRow returns the width of a row.
+func widthOfRow(row []*column) float64 {
 	if len(row) == 0 {
 		return 0
 	}

@@ -10,7 +10,7 @@ import (
 
 type point struct{ x, y float64 }
 
-func between(a, b point, t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
+func pointBetween(a, b point, t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
 
 // line is how a link is drawn: a straight line, one with corners, or a
 // quadratic Bézier curve if bent.
@@ -19,22 +19,22 @@ type line struct {
 	bent   bool
 }
 
-// at returns a point of the curve, or of the last straight piece.
-func (l line) at(t float64) point {
+// pointAt returns a point of the curve, or of the last straight piece.
+func (l line) pointAt(t float64) point {
 	p := l.points
-	last := between(p[len(p)-2], p[len(p)-1], t)
+	last := pointBetween(p[len(p)-2], p[len(p)-1], t)
 	if l.bent {
-		return between(between(p[0], p[1], t), last, t)
+		return pointBetween(pointBetween(p[0], p[1], t), last, t)
 	}
 	return last
 }
 
-// along returns points on the line, close enough to be joined by straight lines.
-func (l line) along() []point {
+// pointsAlong returns points on the line, close enough to be joined by straight lines.
+func (l line) pointsAlong() []point {
 	if !l.bent {
 		return l.points
 	}
-	return []point{l.points[0], l.at(0.25), l.at(0.5), l.at(0.75), l.points[2]}
+	return []point{l.points[0], l.pointAt(0.25), l.pointAt(0.5), l.pointAt(0.75), l.points[2]}
 }
 
 // The sides of a box.
@@ -53,27 +53,27 @@ type plug struct {
 	stack           *column // the stack that the link goes to; its links share a place
 }
 
-// lines draws the links. The ends at one side of a box are spread along it.
-func (l *layout) lines() []line {
+// drawLinks draws the links. The ends at one side of a box are spread along it.
+func (l *layout) drawLinks() []line {
 	var plugs []plug
 	for i, link := range l.Links {
-		first := l.first(link)
+		first := l.higherEnd(link)
 		for end, e := range link.Ends {
 			far := link.Ends[1-end].Node
 			p := plug{link: i, end: end, node: e.Node, side: bottom, toward: l.columns[far].box.x}
 			switch {
-			case l.crosses(link):
-				p.side, p.toward = l.plug(e.Node, far)
-			case l.level(link) && l.adjacent(i):
+			case l.leavesBlock(link):
+				p.side, p.toward = l.plugOf(e.Node, far)
+			case l.isLevel(link) && l.isAdjacent(i):
 				p.toward = 0
 				if p.side = right; end != first {
 					p.side = left
 				}
-			case l.level(link) && !l.isHost(e.Node), !l.level(link) && end != first:
+			case l.isLevel(link) && !l.isHost(e.Node), !l.isLevel(link) && end != first:
 				p.side = top
 			case l.columns[far].stack:
 				p.stack = l.columns[far]
-				p.toward = p.stack.trunk()
+				p.toward = p.stack.trunkX()
 			}
 			plugs = append(plugs, p)
 		}
@@ -87,25 +87,25 @@ func (l *layout) lines() []line {
 		for n < len(plugs) && plugs[n].node == plugs[0].node && plugs[n].side == plugs[0].side {
 			n++
 		}
-		l.fit(plugs[:n], ends)
+		l.fitPlugs(plugs[:n], ends)
 		plugs = plugs[n:]
 	}
 	lines := make([]line, len(ends))
 	for i := range ends {
-		lines[i] = l.line(i, ends[i])
+		lines[i] = l.drawLink(i, ends[i])
 	}
 	return lines
 }
 
-// adjacent reports whether nothing stands between the ends of a level link.
-func (l *layout) adjacent(link int) bool {
+// isAdjacent reports whether nothing stands between the ends of a level link.
+func (l *layout) isAdjacent(link int) bool {
 	ends := l.Links[link].Ends
 	d := l.place[ends[0].Node] - l.place[ends[1].Node]
 	return d == 1 || d == -1
 }
 
-// fit places the plugs at one side of a box.
-func (l *layout) fit(plugs []plug, ends [][2]point) {
+// fitPlugs places the plugs at one side of a box.
+func (l *layout) fitPlugs(plugs []plug, ends [][2]point) {
 	slot := make([]int, len(plugs))
 	for i := 1; i < len(plugs); i++ {
 		slot[i] = slot[i-1]
@@ -133,26 +133,26 @@ func (l *layout) fit(plugs []plug, ends [][2]point) {
 	}
 }
 
-// line draws a link between two points.
-func (l *layout) line(i int, ends [2]point) line {
+// drawLink draws a link between two points.
+func (l *layout) drawLink(i int, ends [2]point) line {
 	link := l.Links[i]
-	first := l.first(link)
+	first := l.higherEnd(link)
 	a, b := ends[first], ends[1-first]
 	low := link.Ends[1-first].Node
 	switch c := l.columns[low]; {
-	case l.crosses(link):
-		return line{l.detour(a, b, link.Ends[first].Node, low), false}
-	case l.level(link) && !l.adjacent(i):
+	case l.leavesBlock(link):
+		return line{l.routeAround(a, b, link.Ends[first].Node, low), false}
+	case l.isLevel(link) && !l.isAdjacent(i):
 		// An arc over the nodes between, or below them for hosts.
 		height := min(20+0.12*(b.x-a.x), 0.75*l.drop)
 		if !l.isHost(low) {
 			height = -height
 		}
 		return line{[]point{a, {(a.x + b.x) / 2, a.y + 2*height}, b}, true}
-	case !l.level(link) && c.stack:
+	case !l.isLevel(link) && c.stack:
 		host := l.boxes[low]
 		start := l.boxes[c.nodes[0]].top() - gap
-		return line{[]point{a, {c.trunk(), start}, {c.trunk(), host.y}, {host.left(), host.y}}, false}
+		return line{[]point{a, {c.trunkX(), start}, {c.trunkX(), host.y}, {host.left(), host.y}}, false}
 	}
 	return line{[]point{a, b}, false}
 }
@@ -165,15 +165,15 @@ func (l *layout) blocksOf(a, b int) (*block, *block) {
 	return l.folded.of[a], l.folded.of[b]
 }
 
-// crosses reports whether a link leaves its block.
-func (l *layout) crosses(link plan.Link) bool {
+// leavesBlock reports whether a link leaves its block.
+func (l *layout) leavesBlock(link plan.Link) bool {
 	a, b := l.blocksOf(link.Ends[0].Node, link.Ends[1].Node)
 	return a != b
 }
 
-// plug returns the side of a node at which a link to another block leaves, and where
+// plugOf returns the side of a node at which a link to another block leaves, and where
 // it goes from there.
-func (l *layout) plug(n, far int) (side int, toward float64) {
+func (l *layout) plugOf(n, far int) (side int, toward float64) {
 	from, to := l.blocksOf(n, far)
 	switch {
 	case from == nil && to.shelf > 0:
@@ -186,18 +186,18 @@ func (l *layout) plug(n, far int) (side int, toward float64) {
 	return top, from.channel
 }
 
-// detour returns the points of a link between blocks: through the channels beside
+// routeAround returns the points of a link between blocks: through the channels beside
 // them and the lanes above them. A link between the rows above and the first shelf
 // is straight.
-func (l *layout) detour(a, b point, from, to int) []point {
+func (l *layout) routeAround(a, b point, from, to int) []point {
 	one, other := l.blocksOf(from, to)
 	switch {
 	case one == nil && other.shelf == 0, other == nil && one.shelf == 0:
 		return []point{a, b}
 	case one == nil:
-		return []point{a, {other.channel, l.folded.blocks[0].lane()}, {other.channel, other.lane()}, b}
+		return []point{a, {other.channel, l.folded.blocks[0].laneAbove()}, {other.channel, other.laneAbove()}, b}
 	case other == nil:
-		return []point{a, {one.channel, one.lane()}, {one.channel, l.folded.blocks[0].lane()}, b}
+		return []point{a, {one.channel, one.laneAbove()}, {one.channel, l.folded.blocks[0].laneAbove()}, b}
 	}
-	return []point{a, {a.x, one.lane()}, {other.channel, one.lane()}, {other.channel, other.lane()}, {b.x, other.lane()}, b}
+	return []point{a, {a.x, one.laneAbove()}, {other.channel, one.laneAbove()}, {other.channel, other.laneAbove()}, {b.x, other.laneAbove()}, b}
 }

@@ -28,18 +28,18 @@ func newRows(p *plan.Plan) *rows {
 		r.neighbours[a] = append(r.neighbours[a], b)
 		r.neighbours[b] = append(r.neighbours[b], a)
 	}
-	r.measure()
+	r.measureTiers()
 	r.order = make([][]int, slices.Max(append(r.tier, 0))+1)
 	for n, t := range r.tier {
 		r.order[t] = append(r.order[t], n)
 	}
-	r.arrange()
+	r.arrangeRows()
 	return r
 }
 
-// measure finds the distance of every node from the hosts. Switches that no
+// measureTiers finds the distance of every node from the hosts. Switches that no
 // host reaches count as leaves.
-func (r *rows) measure() {
+func (r *rows) measureTiers() {
 	r.tier = make([]int, len(r.Nodes))
 	var reached []int
 	for n := range r.Nodes {
@@ -66,12 +66,12 @@ func (r *rows) measure() {
 
 func (r *rows) isHost(n int) bool { return r.Nodes[n].Kind == plan.Host }
 
-// level reports whether a link stays within a row.
-func (r *rows) level(l plan.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
+// isLevel reports whether a link stays within a row.
+func (r *rows) isLevel(l plan.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
 
-// first returns the end of a link that is in the higher row or, if the link is
+// higherEnd returns the end of a link that is in the higher row or, if the link is
 // level, on the left.
-func (r *rows) first(l plan.Link) int {
+func (r *rows) higherEnd(l plan.Link) int {
 	a, b := l.Ends[0].Node, l.Ends[1].Node
 	if cmp.Or(cmp.Compare(r.tier[b], r.tier[a]), cmp.Compare(r.place[a], r.place[b])) <= 0 {
 		return 0
@@ -79,10 +79,10 @@ func (r *rows) first(l plan.Link) int {
 	return 1
 }
 
-// address returns the address that a node is drawn with: its first IPv4
+// addressOf returns the address that a node is drawn with: its first IPv4
 // address, or its first address if it has no IPv4 address. A router's own
 // addresses come before those of its ports. It is empty if there is none.
-func address(n plan.Node) string {
+func addressOf(n plan.Node) string {
 	var all []netip.Addr
 	if n.Router != nil {
 		all = append(all, n.Router.Addresses...)

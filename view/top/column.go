@@ -22,32 +22,32 @@ type column struct {
 // The columns from left to right. As many are shown as fit: in 80 cells the
 // first eleven.
 var columns = []column{
-	{title: "PORT", value: func(r *row) float64 { return float64(r.place) }, text: func(r *row) string { return r.name() }},
-	{title: "IN Mb/s", width: 7, value: func(r *row) float64 { return r.in / 1e6 }, format: rate},
-	{title: "OUT Mb/s", width: 8, value: func(r *row) float64 { return r.out / 1e6 }, format: rate},
-	{title: "USE%", width: 4, value: func(r *row) float64 { return 100 * r.outUse }, format: percent},
-	{title: "QUEUE", width: 5, value: func(r *row) float64 { return r.queue }, format: amount},
-	{title: "MAX", width: 4, value: func(r *row) float64 { return r.maxQueue }, format: amount},
-	{title: "DROP/s", width: 6, value: func(r *row) float64 { return r.drops }, format: amount},
-	{title: "MARK/s", width: 6, value: func(r *row) float64 { return r.marks }, format: amount},
-	{title: "TRIM/s", width: 6, value: func(r *row) float64 { return r.trims }, format: amount},
-	{title: "PAUSED", width: 6, value: func(r *row) float64 { return 100 * r.paused }, format: percent, now: func(r *row) bool { return r.pausedNow }},
-	{title: "PAUSES", width: 6, value: func(r *row) float64 { return 100 * r.pausing }, format: percent, now: func(r *row) bool { return r.pausingNow }},
+	{title: "PORT", value: func(r *row) float64 { return float64(r.place) }, text: func(r *row) string { return r.portName() }},
+	{title: "IN Mb/s", width: 7, value: func(r *row) float64 { return r.in / 1e6 }, format: formatRate},
+	{title: "OUT Mb/s", width: 8, value: func(r *row) float64 { return r.out / 1e6 }, format: formatRate},
+	{title: "USE%", width: 4, value: func(r *row) float64 { return 100 * r.outUse }, format: formatPercent},
+	{title: "QUEUE", width: 5, value: func(r *row) float64 { return r.queue }, format: formatAmount},
+	{title: "MAX", width: 4, value: func(r *row) float64 { return r.maxQueue }, format: formatAmount},
+	{title: "DROP/s", width: 6, value: func(r *row) float64 { return r.drops }, format: formatAmount},
+	{title: "MARK/s", width: 6, value: func(r *row) float64 { return r.marks }, format: formatAmount},
+	{title: "TRIM/s", width: 6, value: func(r *row) float64 { return r.trims }, format: formatAmount},
+	{title: "PAUSED", width: 6, value: func(r *row) float64 { return 100 * r.paused }, format: formatPercent, now: func(r *row) bool { return r.pausedNow }},
+	{title: "PAUSES", width: 6, value: func(r *row) float64 { return 100 * r.pausing }, format: formatPercent, now: func(r *row) bool { return r.pausingNow }},
 
-	{title: "IN%", width: 4, value: func(r *row) float64 { return 100 * r.inUse }, format: percent},
-	{title: "LINK Mb/s", width: 9, value: func(r *row) float64 { return r.linkRate() / 1e6 }, format: rate},
-	{title: "LIMIT", width: 5, value: func(r *row) float64 { return r.limit }, format: amount},
-	{title: "IN pkt/s", width: 8, value: func(r *row) float64 { return r.inPackets }, format: amount},
-	{title: "OUT pkt/s", width: 9, value: func(r *row) float64 { return r.outPackets }, format: amount},
-	{title: "PAUSE in/s", width: 10, value: func(r *row) float64 { return r.pausesIn }, format: amount},
-	{title: "PAUSE out/s", width: 11, value: func(r *row) float64 { return r.pausesOut }, format: amount},
-	{title: "XOFF in/s", width: 9, value: func(r *row) float64 { return r.xoffIn }, format: amount},
-	{title: "XOFF out/s", width: 10, value: func(r *row) float64 { return r.xoffOut }, format: amount},
-	{title: "CNP/s", width: 5, value: func(r *row) float64 { return r.cnps }, format: amount},
-	{title: "RETX/s", width: 6, value: func(r *row) float64 { return r.again }, format: amount},
-	{title: "DROPPED", width: 7, value: func(r *row) float64 { return r.dropped }, format: amount},
+	{title: "IN%", width: 4, value: func(r *row) float64 { return 100 * r.inUse }, format: formatPercent},
+	{title: "LINK Mb/s", width: 9, value: func(r *row) float64 { return r.linkRate() / 1e6 }, format: formatRate},
+	{title: "LIMIT", width: 5, value: func(r *row) float64 { return r.limit }, format: formatAmount},
+	{title: "IN pkt/s", width: 8, value: func(r *row) float64 { return r.inPackets }, format: formatAmount},
+	{title: "OUT pkt/s", width: 9, value: func(r *row) float64 { return r.outPackets }, format: formatAmount},
+	{title: "PAUSE in/s", width: 10, value: func(r *row) float64 { return r.pausesIn }, format: formatAmount},
+	{title: "PAUSE out/s", width: 11, value: func(r *row) float64 { return r.pausesOut }, format: formatAmount},
+	{title: "XOFF in/s", width: 9, value: func(r *row) float64 { return r.xoffIn }, format: formatAmount},
+	{title: "XOFF out/s", width: 10, value: func(r *row) float64 { return r.xoffOut }, format: formatAmount},
+	{title: "CNP/s", width: 5, value: func(r *row) float64 { return r.cnps }, format: formatAmount},
+	{title: "RETX/s", width: 6, value: func(r *row) float64 { return r.again }, format: formatAmount},
+	{title: "DROPPED", width: 7, value: func(r *row) float64 { return r.dropped }, format: formatAmount},
 	{title: "REASON", width: 13, text: func(r *row) string { return r.reason }},
-	{title: "PEER", width: 14, text: func(r *row) string { return r.peer() }},
+	{title: "PEER", width: 14, text: func(r *row) string { return r.peerName() }},
 }
 
 // essential is the width in cells of the second to the eleventh column, with
@@ -57,14 +57,14 @@ const essential = 68
 // outColumn is the column by which the view is sorted at first.
 const outColumn = 2
 
-func (r *row) name() string {
+func (r *row) portName() string {
 	if r.class != "" {
 		return "  " + r.class
 	}
 	return r.port.Name
 }
 
-func (r *row) peer() string {
+func (r *row) peerName() string {
 	if r.class != "" {
 		return ""
 	}
@@ -83,8 +83,8 @@ func (c *column) isDown(r *row) bool {
 	return c.title == "USE%" && r.class == "" && r.port.Link != nil && r.port.Link.State == links.Down
 }
 
-// cell returns the text of a row in a column.
-func (c *column) cell(r *row) string {
+// cellText returns the text of a row in a column.
+func (c *column) cellText(r *row) string {
 	switch {
 	case c.text != nil:
 		return c.text(r)
@@ -104,9 +104,9 @@ func (c *column) cell(r *row) string {
 	return c.format(v)
 }
 
-// compare orders two rows by a column: numbers from the largest, texts and
+// compareRows orders two rows by a column: numbers from the largest, texts and
 // places in the plan from the first. Rows without a value come last in either direction.
-func (c *column) compare(a, b *row, reverse bool) int {
+func (c *column) compareRows(a, b *row, reverse bool) int {
 	sign := 1
 	if reverse {
 		sign = -1
@@ -120,7 +120,7 @@ func (c *column) compare(a, b *row, reverse bool) int {
 	}
 	x, y := c.value(a), c.value(b)
 	if nx, ny := math.IsNaN(x), math.IsNaN(y); nx || ny {
-		return truth(nx) - truth(ny)
+		return numberOfBool(nx) - numberOfBool(ny)
 	}
 	if c.text != nil {
 		return sign * cmp.Compare(x, y)
@@ -128,15 +128,15 @@ func (c *column) compare(a, b *row, reverse bool) int {
 	return sign * cmp.Compare(y, x)
 }
 
-func truth(b bool) int {
+func numberOfBool(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// rate formats Mb/s.
-func rate(v float64) string {
+// formatRate formats Mb/s.
+func formatRate(v float64) string {
 	switch {
 	case v == 0:
 		return "0"
@@ -148,8 +148,8 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// percent formats a percentage in at most four cells.
-func percent(v float64) string {
+// formatPercent formats a percentage in at most four cells.
+func formatPercent(v float64) string {
 	switch {
 	case v == 0:
 		return "0"
@@ -161,8 +161,8 @@ func percent(v float64) string {
 	return strconv.FormatFloat(min(v, 9999), 'f', 0, 64)
 }
 
-// amount formats a number in at most four cells: 0.2, 950, 9.4K, 12M.
-func amount(v float64) string {
+// formatAmount formats a number in at most four cells: 0.2, 950, 9.4K, 12M.
+func formatAmount(v float64) string {
 	switch {
 	case v == 0:
 		return "0"

@@ -57,7 +57,7 @@ const (
 
 func (k kind) String() string { return [...]string{"all ports", "switches", "hosts"}[k] }
 
-func (k kind) has(p *status.Port) bool {
+func (k kind) hasPort(p *status.Port) bool {
 	return k == allKinds || (k == switches) == (p.Kind == "switch")
 }
 
@@ -75,9 +75,9 @@ type sampled struct {
 // due means that it is time for the next sample.
 type due struct{}
 
-func (m *model) Init() tea.Cmd { return m.sample }
+func (m *model) Init() tea.Cmd { return m.takeSample }
 
-func (m *model) sample() tea.Msg {
+func (m *model) takeSample() tea.Msg {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := m.take(ctx)
@@ -91,23 +91,23 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case sampled:
-		m.took(msg)
+		m.processSample(msg)
 		next = tea.Tick(m.interval, func(time.Time) tea.Msg { return due{} })
 	case due:
-		next = m.sample
+		next = m.takeSample
 		if m.still {
 			next = tea.Tick(m.interval, func(time.Time) tea.Msg { return due{} })
 		}
 	case tea.KeyPressMsg:
-		next = m.key(msg.String(), msg.Text)
+		next = m.handleKey(msg.String(), msg.Text)
 	}
 	m.updateRows()
 	return m, next
 }
 
-// took processes one sample. A sample with an earlier time is from another run:
+// processSample processes one sample. A sample with an earlier time is from another run:
 // the lab has been restarted.
-func (m *model) took(s sampled) {
+func (m *model) processSample(s sampled) {
 	if m.err = s.err; m.err != nil || m.still {
 		return
 	}
@@ -118,11 +118,11 @@ func (m *model) took(s sampled) {
 	m.rows = rowsOf(m.before, m.now)
 }
 
-// ended reports whether the lab is gone.
-func (m *model) ended() bool { return errors.Is(m.err, status.ErrEnded) }
+// hasEnded reports whether the lab is gone.
+func (m *model) hasEnded() bool { return errors.Is(m.err, status.ErrEnded) }
 
-// key handles a key.
-func (m *model) key(key, text string) tea.Cmd {
+// handleKey handles a key.
+func (m *model) handleKey(key, text string) tea.Cmd {
 	switch key {
 	case "ctrl+c":
 		return tea.Quit
@@ -130,17 +130,17 @@ func (m *model) key(key, text string) tea.Cmd {
 		return tea.Suspend
 	}
 	if m.typing {
-		m.typed(key, text)
+		m.editFilter(key, text)
 		return nil
 	}
-	page := max(m.space(), 1)
+	page := max(m.portLines(), 1)
 	switch key {
 	case "q":
 		return tea.Quit
 	case "left", "<", ",":
-		m.choose(-1)
+		m.chooseColumn(-1)
 	case "right", ">", ".":
-		m.choose(1)
+		m.chooseColumn(1)
 	case "r":
 		m.reverse = !m.reverse
 	case "/":
@@ -150,7 +150,7 @@ func (m *model) key(key, text string) tea.Cmd {
 	case "t":
 		m.kind = (m.kind + 1) % kinds
 	case "c", "enter":
-		if r := m.chosen(); r != nil {
+		if r := m.chosenRow(); r != nil {
 			m.open[r.port.Name] = !m.open[r.port.Name]
 		}
 	case "space", "p":
@@ -171,8 +171,8 @@ func (m *model) key(key, text string) tea.Cmd {
 	return nil
 }
 
-// typed edits the filter.
-func (m *model) typed(key, text string) {
+// editFilter edits the filter.
+func (m *model) editFilter(key, text string) {
 	switch key {
 	case "enter":
 		m.typing = false
@@ -188,14 +188,14 @@ func (m *model) typed(key, text string) {
 	}
 }
 
-// choose sorts by another of the shown columns.
-func (m *model) choose(by int) {
-	n := len(m.shown())
+// chooseColumn sorts by another of the shown columns.
+func (m *model) chooseColumn(by int) {
+	n := len(m.shownColumns())
 	m.sort, m.reverse = (min(m.sort, n-1)+by+n)%n, false
 }
 
-// chosen returns the row of the selected line.
-func (m *model) chosen() *row {
+// chosenRow returns the row of the selected line.
+func (m *model) chosenRow() *row {
 	if m.at < len(m.list) {
 		return &m.rows[m.list[m.at]]
 	}
@@ -204,25 +204,25 @@ func (m *model) chosen() *row {
 
 // updateRows updates the list of shown rows and keeps the selected line on the screen.
 func (m *model) updateRows() {
-	m.sort = min(m.sort, len(m.shown())-1)
-	m.list = arrange(m.rows, &columns[m.sort], m.reverse, func(r *row) bool {
-		return (r.class == "" || m.open[r.port.Name]) && m.kind.has(r.port) &&
+	m.sort = min(m.sort, len(m.shownColumns())-1)
+	m.list = arrangeRows(m.rows, &columns[m.sort], m.reverse, func(r *row) bool {
+		return (r.class == "" || m.open[r.port.Name]) && m.kind.hasPort(r.port) &&
 			strings.Contains(strings.ToLower(r.port.Name), strings.ToLower(m.filter))
 	})
 	m.at = max(min(m.at, len(m.list)-1), 0)
-	m.top = max(min(m.top, m.at, len(m.list)-m.space()), m.at-m.space()+1, 0)
+	m.top = max(min(m.top, m.at, len(m.list)-m.portLines()), m.at-m.portLines()+1, 0)
 }
 
-// arrange returns the indices of the rows to show: ports ordered by a column,
+// arrangeRows returns the indices of the rows to show: ports ordered by a column,
 // each followed by its classes.
-func arrange(rows []row, by *column, reverse bool, show func(*row) bool) []int {
+func arrangeRows(rows []row, by *column, reverse bool, show func(*row) bool) []int {
 	var ports []int
 	for i := range rows {
 		if rows[i].class == "" && show(&rows[i]) {
 			ports = append(ports, i)
 		}
 	}
-	slices.SortStableFunc(ports, func(a, b int) int { return by.compare(&rows[a], &rows[b], reverse) })
+	slices.SortStableFunc(ports, func(a, b int) int { return by.compareRows(&rows[a], &rows[b], reverse) })
 	list := make([]int, 0, len(ports))
 	for _, i := range ports {
 		list = append(list, i)

@@ -72,9 +72,9 @@ func rowsOf(before, now *report.Sample) []row {
 			c.place = i
 			rows = append(rows, c)
 			w := &rows[at]
-			w.paused, w.pausing = larger(w.paused, c.paused), larger(w.pausing, c.pausing)
-			w.pausesIn, w.pausesOut = plus(w.pausesIn, c.pausesIn), plus(w.pausesOut, c.pausesOut)
-			w.xoffIn, w.xoffOut = plus(w.xoffIn, c.xoffIn), plus(w.xoffOut, c.xoffOut)
+			w.paused, w.pausing = maxKnown(w.paused, c.paused), maxKnown(w.pausing, c.pausing)
+			w.pausesIn, w.pausesOut = addKnown(w.pausesIn, c.pausesIn), addKnown(w.pausesOut, c.pausesOut)
+			w.xoffIn, w.xoffOut = addKnown(w.xoffIn, c.xoffIn), addKnown(w.xoffOut, c.xoffOut)
 			w.pausedNow, w.pausingNow = w.pausedNow || c.pausedNow, w.pausingNow || c.pausingNow
 		}
 	}
@@ -98,12 +98,12 @@ func (b *base) addNIC(r *row, n *status.NIC) {
 	if old == nil {
 		old = &status.NIC{}
 	}
-	grown := func(name string) float64 { return b.rate(old.Counters.Of(name), n.Counters.Of(name)) }
+	grown := func(name string) float64 { return b.rateOf(old.Counters.Of(name), n.Counters.Of(name)) }
 	r.cnps, r.again = grown("rp_cnp_handled"), grown("retransmitted_packets")
 }
 
-// rate returns how fast a counter grew.
-func (b *base) rate(before, now uint64) float64 { return float64(now-before) / b.seconds }
+// rateOf returns how fast a counter grew.
+func (b *base) rateOf(before, now uint64) float64 { return float64(now-before) / b.seconds }
 
 // shareOfTime returns the growth of a sum of times as a share of the time between the samples.
 func (b *base) shareOfTime(before, now units.Time) float64 {
@@ -116,15 +116,15 @@ func (b *base) portRow(p *status.Port, peerRate units.Rate) row {
 		q = &status.Port{}
 	}
 	r := row{
-		port: p, in: 8 * b.rate(q.RxBytes, p.RxBytes), out: 8 * b.rate(q.TxBytes, p.TxBytes),
-		inPackets: b.rate(q.RxPackets, p.RxPackets), outPackets: b.rate(q.TxPackets, p.TxPackets), inUse: none, outUse: none,
+		port: p, in: 8 * b.rateOf(q.RxBytes, p.RxBytes), out: 8 * b.rateOf(q.TxBytes, p.TxBytes),
+		inPackets: b.rateOf(q.RxPackets, p.RxPackets), outPackets: b.rateOf(q.TxPackets, p.TxPackets), inUse: none, outUse: none,
 		queue: float64(p.QueueBytes), maxQueue: float64(p.QueueMax), limit: float64(p.QueueLimit),
-		drops: b.rate(q.Dropped, p.Dropped), marks: b.rate(q.Marked, p.Marked), trims: b.rate(q.Trimmed, p.Trimmed),
+		drops: b.rateOf(q.Dropped, p.Dropped), marks: b.rateOf(q.Marked, p.Marked), trims: b.rateOf(q.Trimmed, p.Trimmed),
 		dropped: float64(p.Dropped), paused: none, pausing: none, pausesIn: none, pausesOut: none, xoffIn: none, xoffOut: none,
 	}
-	r.inUse = use(r.in, r.inPackets, peerRate)
+	r.inUse = shareOfRate(r.in, r.inPackets, peerRate)
 	if p.Link != nil {
-		r.outUse = use(r.out, r.outPackets, p.Link.Rate)
+		r.outUse = shareOfRate(r.out, r.outPackets, p.Link.Rate)
 	}
 	worst := uint64(0)
 	for reason, n := range p.Drops {
@@ -135,9 +135,9 @@ func (b *base) portRow(p *status.Port, peerRate units.Rate) row {
 	return r
 }
 
-// use returns the share of a link's rate that frames take, including their
+// shareOfRate returns the share of a link's rate that frames take, including their
 // overhead on the wire.
-func use(bits, packets float64, rate units.Rate) float64 {
+func shareOfRate(bits, packets float64, rate units.Rate) float64 {
 	if rate == 0 {
 		return none
 	}
@@ -152,31 +152,31 @@ func (b *base) classRow(p *status.Port, k int) row {
 	}
 	r := row{
 		port: p, class: c.Name, in: none, inPackets: none, inUse: none, outUse: none,
-		out: 8 * b.rate(q.TxBytes, c.TxBytes), outPackets: b.rate(q.TxPackets, c.TxPackets),
+		out: 8 * b.rateOf(q.TxBytes, c.TxBytes), outPackets: b.rateOf(q.TxPackets, c.TxPackets),
 		queue: float64(c.QueueBytes), maxQueue: float64(c.QueueMax), limit: float64(c.QueueLimit),
-		drops: b.rate(q.Dropped, c.Dropped), marks: b.rate(q.Marked, c.Marked), trims: b.rate(q.Trimmed, c.Trimmed),
+		drops: b.rateOf(q.Dropped, c.Dropped), marks: b.rateOf(q.Marked, c.Marked), trims: b.rateOf(q.Trimmed, c.Trimmed),
 		dropped: float64(c.Dropped),
 		paused:  b.shareOfTime(q.PausedTime, c.PausedTime), pausing: b.shareOfTime(q.PausingTime, c.PausingTime),
 		pausedNow: c.Paused, pausingNow: c.Pausing,
-		pausesIn: b.rate(q.PausedCount, c.PausedCount), pausesOut: b.rate(q.PausingCount, c.PausingCount),
-		xoffIn: b.rate(q.PauseFramesRx, c.PauseFramesRx), xoffOut: b.rate(q.PauseFramesTx, c.PauseFramesTx), cnps: none, again: none,
+		pausesIn: b.rateOf(q.PausedCount, c.PausedCount), pausesOut: b.rateOf(q.PausingCount, c.PausingCount),
+		xoffIn: b.rateOf(q.PauseFramesRx, c.PauseFramesRx), xoffOut: b.rateOf(q.PauseFramesTx, c.PauseFramesTx), cnps: none, again: none,
 	}
 	if p.Link != nil {
-		r.outUse = use(r.out, r.outPackets, p.Link.Rate)
+		r.outUse = shareOfRate(r.out, r.outPackets, p.Link.Rate)
 	}
 	return r
 }
 
-// larger is max for values that may be missing.
-func larger(a, b float64) float64 {
+// maxKnown is max for values that may be missing.
+func maxKnown(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
 	}
 	return a
 }
 
-// plus adds values that may be missing.
-func plus(a, b float64) float64 {
+// addKnown adds values that may be missing.
+func addKnown(a, b float64) float64 {
 	if math.IsNaN(a) {
 		return b
 	}

@@ -30,11 +30,11 @@ func Run(ctx context.Context, take Source, interval time.Duration) error {
 	return err
 }
 
-// Once takes two samples, interval apart, and writes what happened between them
+// PrintOnce takes two samples, interval apart, and writes what happened between them
 // as a table: lines about the lab, which begin with #, a line of titles and one
 // for each port and class, in the order of the plan. Fields are separated by
 // blanks and contain none; unknown values are "-".
-func Once(ctx context.Context, take Source, interval time.Duration, w io.Writer) error {
+func PrintOnce(ctx context.Context, take Source, interval time.Duration, w io.Writer) error {
 	before, err := take(ctx)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func Once(ctx context.Context, take Source, interval time.Duration, w io.Writer)
 	if err != nil {
 		return err
 	}
-	for _, line := range summary(before, now) {
+	for _, line := range summaryLines(before, now) {
 		fmt.Fprintln(w, "#", line)
 	}
 	if now.Trouble != "" {
@@ -56,29 +56,29 @@ func Once(ctx context.Context, take Source, interval time.Duration, w io.Writer)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i, c := range columns {
-		fmt.Fprint(t, tab(i), strings.ReplaceAll(c.title, " ", "_"))
+		fmt.Fprint(t, sortKey(i), strings.ReplaceAll(c.title, " ", "_"))
 	}
 	fmt.Fprintln(t)
 	rows := rowsOf(before, now)
 	for i := range rows {
 		for k := range columns {
-			fmt.Fprint(t, tab(k), columns[k].plain(&rows[i]))
+			fmt.Fprint(t, sortKey(k), columns[k].plainText(&rows[i]))
 		}
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }
 
-func tab(i int) string {
+func sortKey(i int) string {
 	if i == 0 {
 		return ""
 	}
 	return "\t"
 }
 
-// plain returns a cell for programs: an unabbreviated number with up to three
+// plainText returns a cell for programs: an unabbreviated number with up to three
 // decimals, with a star if it is true at this moment.
-func (c *column) plain(r *row) string {
+func (c *column) plainText(r *row) string {
 	if c.text != nil {
 		s := c.text(r)
 		if r.class != "" && c.title == "PORT" {

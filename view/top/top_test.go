@@ -204,7 +204,7 @@ func TestView_FitsAnyTerminal(t *testing.T) {
 			default:
 				press(m, rapid.SampledFrom(keys).Draw(t, "key"))
 			}
-			lines := m.lines()
+			lines := m.screenLines()
 			if len(lines) > max(m.height, 0) {
 				t.Fatalf("%d lines on a screen of %d", len(lines), m.height)
 			}
@@ -213,8 +213,8 @@ func TestView_FitsAnyTerminal(t *testing.T) {
 					t.Fatalf("%d cells on a screen of %d: %q", w, m.width, l)
 				}
 			}
-			if len(m.list) > 0 && (m.at < m.top || m.at >= m.top+m.space() || m.at >= len(m.list)) {
-				t.Fatalf("line %d of %d is chosen, %d from %d are shown", m.at, len(m.list), m.space(), m.top)
+			if len(m.list) > 0 && (m.at < m.top || m.at >= m.top+m.portLines() || m.at >= len(m.list)) {
+				t.Fatalf("line %d of %d is chosen, %d from %d are shown", m.at, len(m.list), m.portLines(), m.top)
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func TestView_Shows80CellsOfEssentials(t *testing.T) {
 	shown := 0
 	for _, width := range []int{20, 40, 80, 120, 160, 200, 400} {
 		m.Update(tea.WindowSizeMsg{Width: width, Height: 24})
-		if n := len(m.shown()); n < shown {
+		if n := len(m.shownColumns()); n < shown {
 			t.Errorf("%d cells show %d columns, fewer had %d", width, n, shown)
 		} else {
 			shown = n
@@ -297,7 +297,7 @@ func TestSort_OrdersByEveryColumn(t *testing.T) {
 	all := func(*row) bool { return true }
 	for i := range columns {
 		for _, reverse := range []bool{false, true} {
-			list := arrange(rows, &columns[i], reverse, all)
+			list := arrangeRows(rows, &columns[i], reverse, all)
 			if len(list) != len(rows) {
 				t.Fatalf("%s: %d of %d rows", columns[i].title, len(list), len(rows))
 			}
@@ -310,7 +310,7 @@ func TestSort_OrdersByEveryColumn(t *testing.T) {
 					}
 					continue
 				}
-				if last != nil && columns[i].compare(last, r, reverse) > 0 {
+				if last != nil && columns[i].compareRows(last, r, reverse) > 0 {
 					t.Errorf("%s, reverse %v: %s before %s", columns[i].title, reverse, last.port.Name, r.port.Name)
 				}
 				last = r
@@ -325,7 +325,7 @@ func TestSort_OrdersByEveryColumn(t *testing.T) {
 	} {
 		by := slices.IndexFunc(columns, func(x column) bool { return x.title == c.title })
 		for _, reverse := range []bool{false, true} {
-			list := arrange(rows, &columns[by], reverse, func(r *row) bool { return r.class == "" })
+			list := arrangeRows(rows, &columns[by], reverse, func(r *row) bool { return r.class == "" })
 			first, last, want := rows[list[0]].port.Name, rows[list[len(list)-1]].port.Name, c.first
 			if reverse {
 				want = c.reversed
@@ -441,7 +441,7 @@ func checkOnce(t *testing.T) {
 	}
 	var b strings.Builder
 	start := time.Now()
-	if err := Once(t.Context(), take, time.Second, &b); err != nil {
+	if err := PrintOnce(t.Context(), take, time.Second, &b); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took != time.Second {
@@ -453,7 +453,7 @@ func checkOnce(t *testing.T) {
 			t.Errorf("%d fields, want %d: %s", n, len(columns), line)
 		}
 	}
-	if err := Once(t.Context(), take, time.Millisecond, &b); !errors.Is(err, status.ErrEnded) {
+	if err := PrintOnce(t.Context(), take, time.Millisecond, &b); !errors.Is(err, status.ErrEnded) {
 		t.Errorf("an ended lab: %v", err)
 	}
 }
@@ -462,20 +462,20 @@ func checkOnce(t *testing.T) {
 func TestNumbers_FitTheirColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := math.Pow(10, rapid.Float64Range(-9, 18).Draw(t, "exponent"))
-		if s := amount(v); len(s) > 4 {
+		if s := formatAmount(v); len(s) > 4 {
 			t.Fatalf("%v is %q", v, s)
 		}
-		if s := percent(v); len(s) > 4 {
+		if s := formatPercent(v); len(s) > 4 {
 			t.Fatalf("%v is %q", v, s)
 		}
-		if s := rate(min(v, 9e6)); len(s) > 7 {
+		if s := formatRate(min(v, 9e6)); len(s) > 7 {
 			t.Fatalf("%v is %q", v, s)
 		}
 	})
 	for _, c := range []struct{ got, want string }{
-		{amount(0), "0"}, {amount(0.04), "<0.1"}, {amount(0.25), "0.2"}, {amount(7), "7"}, {amount(999.4), "999"}, {amount(999.6), "1.0K"}, {amount(9400), "9.4K"}, {amount(123456), "123K"}, {amount(2.5e6), "2.5M"},
-		{percent(0.05), "<0.1"}, {percent(1.25), "1.2"}, {percent(99.7), "100"},
-		{rate(0), "0"}, {rate(0.834), "0.83"}, {rate(94.13), "94.1"}, {rate(9413.2), "9413"},
+		{formatAmount(0), "0"}, {formatAmount(0.04), "<0.1"}, {formatAmount(0.25), "0.2"}, {formatAmount(7), "7"}, {formatAmount(999.4), "999"}, {formatAmount(999.6), "1.0K"}, {formatAmount(9400), "9.4K"}, {formatAmount(123456), "123K"}, {formatAmount(2.5e6), "2.5M"},
+		{formatPercent(0.05), "<0.1"}, {formatPercent(1.25), "1.2"}, {formatPercent(99.7), "100"},
+		{formatRate(0), "0"}, {formatRate(0.834), "0.83"}, {formatRate(94.13), "94.1"}, {formatRate(9413.2), "9413"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -30,7 +30,7 @@ const maxTrouble = 3
 
 // View draws the screen.
 func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.lines(), "\n"))
+	v := tea.NewView(strings.Join(m.screenLines(), "\n"))
 	v.AltScreen = true
 	v.WindowTitle = "weft top"
 	if m.now != nil {
@@ -39,11 +39,11 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// lines returns the screen: never more lines than it has, and none wider.
-func (m *model) lines() []string {
-	out := append(m.header(), m.titles())
-	for i := m.top; i < min(m.top+m.space(), len(m.list)); i++ {
-		out = append(out, m.line(&m.rows[m.list[i]], i == m.at))
+// screenLines returns the screen: never more lines than it has, and none wider.
+func (m *model) screenLines() []string {
+	out := append(m.headerLines(), m.titleLine())
+	for i := m.top; i < min(m.top+m.portLines(), len(m.list)); i++ {
+		out = append(out, m.rowLine(&m.rows[m.list[i]], i == m.at))
 	}
 	for len(out) < m.height-1 {
 		out = append(out, "")
@@ -60,21 +60,21 @@ func (m *model) lines() []string {
 	return out
 }
 
-// space returns how many lines there are for ports.
-func (m *model) space() int { return max(m.height-len(m.header())-2, 1) }
+// portLines returns how many lines there are for ports.
+func (m *model) portLines() int { return max(m.height-len(m.headerLines())-2, 1) }
 
-// header shows the state of the lab and the choice of rows.
-func (m *model) header() []string {
+// headerLines shows the state of the lab and the choice of rows.
+func (m *model) headerLines() []string {
 	if m.now == nil {
 		if m.err != nil {
 			return []string{warning.Render(m.err.Error())}
 		}
 		return []string{"waiting for the first sample"}
 	}
-	lines := summary(m.before, m.now)
+	lines := summaryLines(m.before, m.now)
 	lines[0] = bold.Render(lines[0])
 	switch {
-	case m.ended():
+	case m.hasEnded():
 		lines = append(lines, warning.Render("the lab has ended: this is its last sample"))
 	case m.err != nil:
 		lines = append(lines, warning.Render(ansi.Truncate("no sample: "+m.err.Error(), m.width, "")))
@@ -87,11 +87,11 @@ func (m *model) header() []string {
 			lines = append(lines, warning.Render(s))
 		}
 	}
-	return append(lines, m.choice())
+	return append(lines, m.describeChoice())
 }
 
-// choice describes which rows are shown and in which order.
-func (m *model) choice() string {
+// describeChoice describes which rows are shown and in which order.
+func (m *model) describeChoice() string {
 	var b strings.Builder
 	order := "largest first"
 	if c := columns[m.sort]; c.text != nil {
@@ -117,11 +117,11 @@ func (m *model) choice() string {
 	return b.String()
 }
 
-// summary returns two lines about a lab; what matters is in the first 80 cells.
-func summary(before, now *report.Sample) []string {
+// summaryLines returns two lines about a lab; what matters is in the first 80 cells.
+func summaryLines(before, now *report.Sample) []string {
 	l, a := &now.Timing.Lateness, &now.Accounts
-	first := fmt.Sprintf("lab %s  %s emulated, %s", now.Lab, elapsed(now), report.ClockText(now.Clock, now.Dilation))
-	second := fmt.Sprintf("late p50 %s  p99 %s  >%v: %s%%", report.Span(l.P50), report.Span(l.P99), l.Limit, percent(100*float64(l.Share)))
+	first := fmt.Sprintf("lab %s  %s emulated, %s", now.Lab, formatElapsed(now), report.ClockText(now.Clock, now.Dilation))
+	second := fmt.Sprintf("late p50 %s  p99 %s  >%v: %s%%", report.Span(l.P50), report.Span(l.P99), l.Limit, formatPercent(100*float64(l.Share)))
 	if before == nil || now.Emulated <= before.Emulated {
 		return []string{first, second}
 	}
@@ -130,13 +130,13 @@ func summary(before, now *report.Sample) []string {
 	run := (now.Emulated + now.Timing.Stood - before.Emulated - before.Timing.Stood).Seconds() * float64(max(now.Dilation, 1))
 	first += fmt.Sprintf("  cpu %.2f, engine %.2f", (now.CPUTime-before.CPUTime).Seconds()/run, (now.EngineCPUTime-before.EngineCPUTime).Seconds()/run)
 	if n := l.Count - p.Count; n > 0 {
-		second += fmt.Sprintf(", now %s%%", percent(100*float64(l.Beyond-p.Beyond)/float64(n)))
+		second += fmt.Sprintf(", now %s%%", formatPercent(100*float64(l.Beyond-p.Beyond)/float64(n)))
 	}
-	second += fmt.Sprintf("  drops %s/s  marks %s/s", amount(float64(a.Dropped-b.Dropped)/dt), amount(float64(a.Marked-b.Marked)/dt))
+	second += fmt.Sprintf("  drops %s/s  marks %s/s", formatAmount(float64(a.Dropped-b.Dropped)/dt), formatAmount(float64(a.Marked-b.Marked)/dt))
 	return []string{first, second}
 }
 
-func elapsed(s *report.Sample) string {
+func formatElapsed(s *report.Sample) string {
 	d := s.Emulated.Duration()
 	if d < time.Minute {
 		return d.Round(100 * time.Millisecond).String()
@@ -149,13 +149,13 @@ func elapsed(s *report.Sample) string {
 func (m *model) nameWidth() int {
 	w := 8
 	for _, i := range m.list {
-		w = max(w, ansi.StringWidth(m.rows[i].name()))
+		w = max(w, ansi.StringWidth(m.rows[i].portName()))
 	}
 	return min(w, max(m.width-essential, 12))
 }
 
-// shown returns the columns that fit.
-func (m *model) shown() []column {
+// shownColumns returns the columns that fit.
+func (m *model) shownColumns() []column {
 	left := m.width - m.nameWidth()
 	for i := 1; i < len(columns); i++ {
 		if left -= 1 + columns[i].width; left < 0 {
@@ -165,10 +165,10 @@ func (m *model) shown() []column {
 	return columns
 }
 
-func (m *model) titles() string {
+func (m *model) titleLine() string {
 	var b strings.Builder
-	for i, c := range m.shown() {
-		text := m.pad(i, c.title)
+	for i, c := range m.shownColumns() {
+		text := m.padCell(i, c.title)
 		gap := ""
 		if i > 0 {
 			gap = " "
@@ -183,8 +183,8 @@ func (m *model) titles() string {
 	return b.String()
 }
 
-// pad pads or cuts a text to its column's width: texts left-aligned, numbers right-aligned.
-func (m *model) pad(i int, s string) string {
+// padCell pads or cuts a text to its column's width: texts left-aligned, numbers right-aligned.
+func (m *model) padCell(i int, s string) string {
 	c := &columns[i]
 	w := c.width
 	if i == 0 {
@@ -200,19 +200,19 @@ func (m *model) pad(i int, s string) string {
 	return space + s
 }
 
-func (m *model) line(r *row, isChosen bool) string {
+func (m *model) rowLine(r *row, isChosen bool) string {
 	var b strings.Builder
-	for i, c := range m.shown() {
+	for i, c := range m.shownColumns() {
 		if i > 0 {
 			b.WriteString(lipgloss.NewStyle().Reverse(isChosen).Render(" "))
 		}
-		b.WriteString(style(&c, r).Reverse(isChosen).Render(m.pad(i, c.cell(r))))
+		b.WriteString(styleOf(&c, r).Reverse(isChosen).Render(m.padCell(i, c.cellText(r))))
 	}
 	return b.String()
 }
 
-// style highlights unusual values.
-func style(c *column, r *row) lipgloss.Style {
+// styleOf highlights unusual values.
+func styleOf(c *column, r *row) lipgloss.Style {
 	switch {
 	case c.title == "DROP/s" && r.drops > 0, c.isDown(r):
 		return lost

@@ -67,7 +67,7 @@ type Server struct {
 // Serve starts a server. It refuses to listen on addresses other than loopback if anyone
 // who reaches it could use it.
 func Serve(o Options) (*Server, error) {
-	options, err := o.native()
+	options, err := o.natsOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func Serve(o Options) (*Server, error) {
 	s.server.SetLogger(log, false, false)
 	s.server.Start()
 	for began := time.Now(); !s.server.ReadyForConnections(100 * time.Millisecond); {
-		if reason := log.fatal(); reason != "" || time.Since(began) > startTime {
+		if reason := log.fatalReason(); reason != "" || time.Since(began) > startTime {
 			s.Close()
 			return nil, fmt.Errorf("NATS server on %s in %s did not start: %s", o.Address, o.Dir, cmp.Or(reason, "it is still reading its files"))
 		}
@@ -92,8 +92,8 @@ func Serve(o Options) (*Server, error) {
 	return s, nil
 }
 
-// native converts the options to those of the NATS server.
-func (o Options) native() (*natsserver.Options, error) {
+// natsOptions converts the options to those of the NATS server.
+func (o Options) natsOptions() (*natsserver.Options, error) {
 	host, portText, err := net.SplitHostPort(o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: want HOST:PORT, such as 127.0.0.1:4222: %w", o.Address, err)
@@ -143,7 +143,7 @@ func (o Options) native() (*natsserver.Options, error) {
 		options.Host = "0.0.0.0"
 	}
 	if o.Cert != "" {
-		if options.TLSConfig, err = o.tls(); err != nil {
+		if options.TLSConfig, err = o.tlsConfig(); err != nil {
 			return nil, err
 		}
 		options.TLS, options.TLSVerify, options.TLSTimeout = true, o.ClientCA != "", 10
@@ -151,7 +151,7 @@ func (o Options) native() (*natsserver.Options, error) {
 	return options, nil
 }
 
-func (o Options) tls() (*tls.Config, error) {
+func (o Options) tlsConfig() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 	if err != nil {
 		return nil, fmt.Errorf("the server's certificate: %w", err)
@@ -253,8 +253,8 @@ type logger struct {
 	reason string // why the server cannot continue
 }
 
-// fatal returns why the server cannot continue, or "" if it can.
-func (l *logger) fatal() string {
+// fatalReason returns why the server cannot continue, or "" if it can.
+func (l *logger) fatalReason() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reason

@@ -11,31 +11,31 @@ import (
 
 // paperFigures returns the figures of §5, and ours of auto-tuning, by file name.
 func paperFigures() map[string]*figure.Figure {
-	return map[string]*figure.Figure{"fig5": fig5(), "fig6": fig6(), "fig7": fig7(), "tuned": tuned()}
+	return map[string]*figure.Figure{"fig5": drawFig5(), "fig6": drawFig6(), "fig7": drawFig7(), "tuned": drawTuned()}
 }
 
-// pair formats gains as the paper does.
-func pair(s loop.Settings) string { return short(s.Alpha) + ":" + short(s.Beta) }
+// formatPair formats gains as the paper does.
+func formatPair(s loop.Settings) string { return formatShort(s.Alpha) + ":" + formatShort(s.Beta) }
 
-// short formats a number with six digits at most, without trailing zeros.
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+// formatShort formats a number with six digits at most, without trailing zeros.
+func formatShort(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// divided returns the settings with both gains divided by a number.
-func divided(s loop.Settings, by float64) loop.Settings {
+// divideGains returns the settings with both gains divided by a number.
+func divideGains(s loop.Settings, by float64) loop.Settings {
 	s.Alpha, s.Beta = s.Alpha/by, s.Beta/by
 	return s
 }
 
-// fig5 draws the phase margin over the gains for N = 2 (§5.2, Fig. 5). A step up and to the
+// drawFig5 draws the phase margin over the gains for N = 2 (§5.2, Fig. 5). A step up and to the
 // right doubles both gains and so has the effect of twice as many flows.
-func fig5() *figure.Figure {
+func drawFig5() *figure.Figure {
 	p := figure.Panel{Kind: figure.Heat, X: figure.Axis{Label: "gain α"}, Y: figure.Axis{Label: "gain β"}, Z: &figure.Axis{Label: "phase margin", Unit: "°"}}
 	s := loop.AnalysisSettings()
 	for alpha := 0.01875; alpha < 3; alpha *= 2 {
-		p.X.Names = append(p.X.Names, short(alpha))
+		p.X.Names = append(p.X.Names, formatShort(alpha))
 	}
 	for beta := 0.09375; beta < 13; beta *= 2 {
-		p.Y.Names = append(p.Y.Names, short(beta))
+		p.Y.Names = append(p.Y.Names, formatShort(beta))
 		var row figure.Values
 		for alpha := 0.01875; alpha < 3; alpha *= 2 {
 			s.Alpha, s.Beta = alpha, beta
@@ -47,9 +47,9 @@ func fig5() *figure.Figure {
 	return &figure.Figure{Panels: []figure.Panel{p}}
 }
 
-// fig6 draws the Bode diagram of 0.3:3 for 2 and for 10 flows (§5.2, Fig. 6). The phase does
+// drawFig6 draws the Bode diagram of 0.3:3 for 2 and for 10 flows (§5.2, Fig. 6). The phase does
 // not depend on the number of flows, so its curves coincide.
-func fig6() *figure.Figure {
+func drawFig6() *figure.Figure {
 	const from, to = 1e3, 1e5 // rad/s
 	x := figure.Axis{Label: "frequency", Unit: "rad/s", Scale: figure.Log, Min: figure.At(from), Max: figure.At(to)}
 	gain := figure.Panel{Kind: figure.Lines, X: x, Y: figure.Axis{Label: "magnitude", Unit: "dB", Min: figure.At(-30), Max: figure.At(50)}}
@@ -78,44 +78,44 @@ func fig6() *figure.Figure {
 	return &figure.Figure{Columns: 1, ShareX: true, Height: 4, Panels: []figure.Panel{gain, phase}}
 }
 
-// halved returns the six pairs of Fig. 7, from 0.3:3.
-func halved() (all []loop.Settings) {
+// halvedPairs returns the six pairs of Fig. 7, from 0.3:3.
+func halvedPairs() (all []loop.Settings) {
 	for by := 1.0; by <= 32; by *= 2 {
-		all = append(all, divided(loop.AnalysisSettings(), by))
+		all = append(all, divideGains(loop.AnalysisSettings(), by))
 	}
 	return all
 }
 
-// fig7 draws the phase margin and the bandwidth over the number of flows for the six pairs of
+// drawFig7 draws the phase margin and the bandwidth over the number of flows for the six pairs of
 // fixed gains (§5.2, Fig. 7a and 7b).
-func fig7() *figure.Figure {
+func drawFig7() *figure.Figure {
 	c := newCurves(2, 128)
-	for _, s := range halved() {
-		c.add(pair(s), s, false)
+	for _, s := range halvedPairs() {
+		c.addCurves(formatPair(s), s, false)
 	}
-	return c.figure()
+	return c.figureOf()
 }
 
-// tuned draws Fig. 7 for the auto-tuned controller with the gains of §6, and for the same gains
+// drawTuned draws Fig. 7 for the auto-tuned controller with the gains of §6, and for the same gains
 // when fixed. It extends beyond the 300 flows of §6.3.
-func tuned() *figure.Figure {
+func drawTuned() *figure.Figure {
 	c := newCurves(1, 500)
 	for _, v := range []struct {
 		name string
 		s    loop.Settings
 	}{{"0.3:1.5 (40 Gb/s)", loop.Evaluation40G()}, {"0.45:2.25 (100 Gb/s)", loop.Evaluation100G()}} {
-		c.add(v.name+", auto-tuned", v.s, true)
-		c.add(v.name+", fixed", v.s, false)
+		c.addCurves(v.name+", auto-tuned", v.s, true)
+		c.addCurves(v.name+", fixed", v.s, false)
 	}
-	return c.figure()
+	return c.figureOf()
 }
 
 // settingsFigure draws the same for the user's settings.
 func settingsFigure(s loop.Settings, flows int) *figure.Figure {
 	c := newCurves(1, max(flows, 128))
-	c.add("auto-tuned from "+pair(s), s, true)
-	c.add("fixed "+pair(s), s, false)
-	return c.figure()
+	c.addCurves("auto-tuned from "+formatPair(s), s, true)
+	c.addCurves("fixed "+formatPair(s), s, false)
+	return c.figureOf()
 }
 
 // curves holds margins and bandwidths over the number of flows.
@@ -132,10 +132,10 @@ func newCurves(from, to int) *curves {
 	return c
 }
 
-// add adds the curves of settings, whose gains are auto-tuned or fixed.
-func (c *curves) add(name string, s loop.Settings, tuned bool) {
+// addCurves adds the curves of settings, whose gains are auto-tuned or fixed.
+func (c *curves) addCurves(name string, s loop.Settings, tuned bool) {
 	m, b := figure.Series{Name: name}, figure.Series{Name: name}
-	for n := c.from; n <= c.to; n = next(n) {
+	for n := c.from; n <= c.to; n = nextCount(n) {
 		t := s
 		if tuned {
 			t = s.TunedFor(n)
@@ -147,10 +147,10 @@ func (c *curves) add(name string, s loop.Settings, tuned bool) {
 	c.margin.Series, c.bandwidth.Series = append(c.margin.Series, m), append(c.bandwidth.Series, b)
 }
 
-// next returns the number of flows after n: every number up to 128, where ratios change, and
+// nextCount returns the number of flows after n: every number up to 128, where ratios change, and
 // then steps too small to show on a logarithmic axis.
-func next(n int) int { return n + 1 + n/128 }
+func nextCount(n int) int { return n + 1 + n/128 }
 
-func (c *curves) figure() *figure.Figure {
+func (c *curves) figureOf() *figure.Figure {
 	return &figure.Figure{Width: figure.TwoColumns, Panels: []figure.Panel{c.margin, c.bandwidth}}
 }

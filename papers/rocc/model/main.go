@@ -55,29 +55,29 @@ type options struct {
 const maxFlows = 1_000_000
 
 func run(args []string, out io.Writer) error {
-	o, err := parse(args, out)
+	o, err := parseFlags(args, out)
 	if err != nil {
 		return err
 	}
 	if o.own {
-		fmt.Fprint(out, evaluate(o.settings, o.flows))
+		fmt.Fprint(out, evaluateSettings(o.settings, o.flows))
 		if !o.draws {
 			return nil
 		}
-		return save(map[string]*figure.Figure{"settings": settingsFigure(o.settings, slices.Max(o.flows))}, o.dir, o.formats)
+		return saveFigures(map[string]*figure.Figure{"settings": settingsFigure(o.settings, slices.Max(o.flows))}, o.dir, o.formats)
 	}
 	rows := paperRows()
-	fmt.Fprintf(out, "%s\n%s", table(rows), pairTable())
+	fmt.Fprintf(out, "%s\n%s", formatTable(rows), pairTable())
 	for i := range rows {
-		if r := &rows[i]; !r.sound() {
-			err = errors.Join(err, fmt.Errorf("%s: %s, the paper has %s", r.what, r.number(r.ours), r.number(r.paper)))
+		if r := &rows[i]; !r.isExplained() {
+			err = errors.Join(err, fmt.Errorf("%s: %s, the paper has %s", r.what, r.formatNumber(r.ours), r.formatNumber(r.paper)))
 		}
 	}
-	return errors.Join(err, save(paperFigures(), o.dir, o.formats))
+	return errors.Join(err, saveFigures(paperFigures(), o.dir, o.formats))
 }
 
-// parse reads the flags.
-func parse(args []string, out io.Writer) (*options, error) {
+// parseFlags reads the flags.
+func parseFlags(args []string, out io.Writer) (*options, error) {
 	o := &options{settings: loop.Settings{Interval: loop.Interval, DeltaF: loop.DeltaF, DeltaQ: loop.DeltaQ}}
 	f := flag.NewFlagSet("model", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -132,7 +132,7 @@ func (o *options) setGains(alpha, beta bool) error {
 		}
 		s.Alpha, s.Beta = loop.GainsFor(s.Interval, s.DeltaF, s.DeltaQ)
 		if err := s.Validate(); err != nil {
-			return fmt.Errorf("%v, %v and %v ask for gains of %s, which are out of range: take a longer -interval, a larger -delta-f or a smaller -delta-q", s.Interval, s.DeltaF, s.DeltaQ, pair(*s))
+			return fmt.Errorf("%v, %v and %v ask for gains of %s, which are out of range: take a longer -interval, a larger -delta-f or a smaller -delta-q", s.Interval, s.DeltaF, s.DeltaQ, formatPair(*s))
 		}
 	}
 	return s.Validate()
@@ -159,8 +159,8 @@ func readFlows(list string) (all []int, err error) {
 	return all, nil
 }
 
-// save writes figures into a directory, which it creates.
-func save(figures map[string]*figure.Figure, dir string, formats []string) error {
+// saveFigures writes figures into a directory, which it creates.
+func saveFigures(figures map[string]*figure.Figure, dir string, formats []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

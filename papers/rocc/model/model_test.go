@@ -88,10 +88,10 @@ func TestThePictures(t *testing.T) {
 // TestRows: each row agrees with the paper, or differs as far as its note explains.
 func TestRows(t *testing.T) {
 	for _, r := range paperRows() {
-		if !r.sound() {
+		if !r.isExplained() {
 			t.Errorf("%s: %v, the paper has %v", r.what, r.ours, r.paper)
 		}
-		if r.known != nil && r.agrees() {
+		if r.known != nil && r.agreesWithPaper() {
 			t.Errorf("%s: it is said to differ and agrees", r.what)
 		}
 	}
@@ -113,8 +113,8 @@ func TestSound(t *testing.T) {
 		{row{paper: 50, ours: 30, known: &[2]float64{29, 31}}, false},
 		{row{paper: 50, ours: 28, known: &[2]float64{29, 31}, note: "so"}, false},
 	} {
-		if c.row.sound() != c.sound {
-			t.Errorf("%+v is sound: %v", c.row, c.row.sound())
+		if c.row.isExplained() != c.sound {
+			t.Errorf("%+v is sound: %v", c.row, c.row.isExplained())
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestHelp(t *testing.T) {
 // TestNext: the numbers of flows that are drawn are all up to 128, and few beyond.
 func TestNext(t *testing.T) {
 	var all []int
-	for n := 1; n <= maxFlows; n = next(n) {
+	for n := 1; n <= maxFlows; n = nextCount(n) {
 		all = append(all, n)
 	}
 	if i := slices.Index(all, 128); i != 127 || len(all) > 2000 {

@@ -31,8 +31,8 @@ type row struct {
 	note         string
 }
 
-// agrees reports whether our value is as the paper says.
-func (r *row) agrees() bool {
+// agreesWithPaper reports whether our value is as the paper says.
+func (r *row) agreesWithPaper() bool {
 	switch r.relation {
 	case above:
 		return r.ours > r.paper
@@ -42,39 +42,39 @@ func (r *row) agrees() bool {
 	return math.Abs(r.ours-r.paper) <= r.tolerance
 }
 
-// sound reports whether our value agrees, or differs only as far as the note explains.
-func (r *row) sound() bool {
+// isExplained reports whether our value agrees, or differs only as far as the note explains.
+func (r *row) isExplained() bool {
 	if r.known == nil {
-		return r.agrees()
+		return r.agreesWithPaper()
 	}
 	return r.note != "" && r.ours >= r.known[0] && r.ours <= r.known[1]
 }
 
-// number formats a value in the row's unit.
-func (r *row) number(v float64) string {
+// formatNumber formats a value in the row's unit.
+func (r *row) formatNumber(v float64) string {
 	switch r.unit {
 	case "":
 		return units.FormatDigits(v, 4)
 	case degree:
-		return degrees(v)
+		return formatDegrees(v)
 	}
 	return units.FormatDigits(v, 4) + " " + r.unit
 }
 
-// compared returns the difference of angles, and otherwise the ratio.
-func (r *row) compared() string {
+// comparePaper returns the difference of angles, and otherwise the ratio.
+func (r *row) comparePaper() string {
 	if r.unit == degree {
 		return fmt.Sprintf("%+.1f°", r.ours-r.paper)
 	}
 	return "× " + units.FormatDigits(r.ours/r.paper, 3)
 }
 
-func (r *row) verdict() string {
+func (r *row) verdictOf() string {
 	v := "DIFFERS, not explained"
 	switch {
-	case r.agrees():
+	case r.agreesWithPaper():
 		v = "agrees"
-	case r.sound():
+	case r.isExplained():
 		v = "differs"
 	}
 	if r.note != "" {
@@ -83,23 +83,23 @@ func (r *row) verdict() string {
 	return v
 }
 
-func degrees(v float64) string { return fmt.Sprintf("%.1f°", v) }
+func formatDegrees(v float64) string { return fmt.Sprintf("%.1f°", v) }
 
-// table prints rows as Markdown.
-func table(rows []row) string {
+// formatTable prints rows as Markdown.
+func formatTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| What | Paper (where) | Ours | Difference or ratio | Verdict |\n| --- | --- | --- | --- | --- |\n")
 	for i := range rows {
 		r := &rows[i]
-		says := strings.TrimSpace(string(r.relation) + " " + r.number(r.paper))
-		fmt.Fprintf(&b, "| %s | %s (%s) | %s | %s | %s |\n", r.what, says, r.source, r.number(r.ours), r.compared(), r.verdict())
+		says := strings.TrimSpace(string(r.relation) + " " + r.formatNumber(r.paper))
+		fmt.Fprintf(&b, "| %s | %s (%s) | %s | %s | %s |\n", r.what, says, r.source, r.formatNumber(r.ours), r.comparePaper(), r.verdictOf())
 	}
 	return b.String()
 }
 
-// extremes returns the least and the greatest value of a function for a range of numbers of
+// findExtremes returns the least and the greatest value of a function for a range of numbers of
 // flows.
-func extremes(from, to int, of func(n int) float64) (lowest, greatest float64) {
+func findExtremes(from, to int, of func(n int) float64) (lowest, greatest float64) {
 	lowest, greatest = math.Inf(1), math.Inf(-1)
 	for n := from; n <= to; n++ {
 		v := of(n)
@@ -122,9 +122,9 @@ func paperRows() []row {
 	atTwo := analysis.Loop(2).Margin()
 	// With this much of the loop gain, N = 10 has the margin that the paper prints.
 	part := analysis.FlowsAt(-50) / 10
-	minMargin, _ := extremes(2, 128, margin(smallest))
-	minTuned, greatestTuned := extremes(2, 64, tunedMargin(analysis))
-	slow, fast := extremes(2, 64, func(n int) float64 { return analysis.TunedFor(n).Loop(n).Crossover() })
+	minMargin, _ := findExtremes(2, 128, margin(smallest))
+	minTuned, greatestTuned := findExtremes(2, 64, tunedMargin(analysis))
+	slow, fast := findExtremes(2, 64, func(n int) float64 { return analysis.TunedFor(n).Loop(n).Crossover() })
 	evaluated := func(s loop.Settings) float64 {
 		m := tunedMargin(s)
 		return min(m(2), m(10), m(100))
@@ -135,19 +135,19 @@ func paperRows() []row {
 		{
 			what: "the same, N = 10", source: "§5.2, Fig. 6", unit: degree, paper: -50, ours: analysis.Loop(10).Margin(), known: &[2]float64{-63, -62},
 			note: fmt.Sprintf("both of the paper's margins come out with %.0f%% of our loop gain: %s and %s. §5 gives no ΔF and ΔQ; ours are those of §6",
-				100*part, degrees(divided(analysis, 1/part).Loop(2).Margin()), degrees(divided(analysis, 1/part).Loop(10).Margin())),
+				100*part, formatDegrees(divideGains(analysis, 1/part).Loop(2).Margin()), formatDegrees(divideGains(analysis, 1/part).Loop(10).Margin())),
 		},
 		{
 			what: "least margin of 0.0093:0.0937, N = 2 to 128", source: "§5.2", unit: degree, relation: above, paper: 20, ours: minMargin,
-			note: fmt.Sprintf("the least is at N = 2, for with little gain the margin falls too; N = 128 has %s", degrees(smallest.Loop(128).Margin())),
+			note: fmt.Sprintf("the least is at N = 2, for with little gain the margin falls too; N = 128 has %s", formatDegrees(smallest.Loop(128).Margin())),
 		},
 		{
-			what: "α of the sixth pair, 0.3 halved five times", source: "§5.2", paper: 0.0093, ours: halved()[5].Alpha, tolerance: 0.0001,
-			note: fmt.Sprintf("the paper cuts digits off; its β of 0.0937 is %s", short(halved()[5].Beta)),
+			what: "α of the sixth pair, 0.3 halved five times", source: "§5.2", paper: 0.0093, ours: halvedPairs()[5].Alpha, tolerance: 0.0001,
+			note: fmt.Sprintf("the paper cuts digits off; its β of 0.0937 is %s", formatShort(halvedPairs()[5].Beta)),
 		},
 		{
 			what: "auto-tuned 0.3:3, least margin, N = 2 to 64", source: "§5.3: the same for all N; ours at N = 2", unit: degree, paper: atTwo, ours: minTuned, tolerance: 1,
-			note: fmt.Sprintf("the greatest is %s: within a level, fewer flows have more", degrees(greatestTuned)),
+			note: fmt.Sprintf("the greatest is %s: within a level, fewer flows have more", formatDegrees(greatestTuned)),
 		},
 		{
 			what: "the same, N = 128", source: "§5.3, likewise", unit: degree, paper: atTwo, ours: analysis.TunedFor(128).Loop(128).Margin(), known: &[2]float64{24, 25},
@@ -182,34 +182,34 @@ func paperRows() []row {
 func pairTable() string {
 	var b strings.Builder
 	b.WriteString("| α:β, T = 40 µs | Margin, N = 2 | N = 10 | N = 128 | Stable up to | Auto-tuned | Bandwidth, N = 2 |\n| --- | --- | --- | --- | --- | --- | --- |\n")
-	for _, s := range append(halved(), loop.Evaluation40G(), loop.Evaluation100G()) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | N = %d | N = %d | %s |\n", pair(s), degrees(s.Loop(2).Margin()), degrees(s.Loop(10).Margin()), degrees(s.Loop(128).Margin()),
-			s.MaxFlows(), s.MaxTunedFlows(), bandwidth(s.Loop(2)))
+	for _, s := range append(halvedPairs(), loop.Evaluation40G(), loop.Evaluation100G()) {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | N = %d | N = %d | %s |\n", formatPair(s), formatDegrees(s.Loop(2).Margin()), formatDegrees(s.Loop(10).Margin()), formatDegrees(s.Loop(128).Margin()),
+			s.MaxFlows(), s.MaxTunedFlows(), formatBandwidth(s.Loop(2)))
 	}
 	b.WriteString("\nThe bandwidth is the frequency at which the gain is 1. The paper's text gives no unit for it.\n")
 	return b.String()
 }
 
-// bandwidth formats a crossover in both units that the paper may mean.
-func bandwidth(l loop.Loop) string {
+// formatBandwidth formats a crossover in both units that the paper may mean.
+func formatBandwidth(l loop.Loop) string {
 	w := l.Crossover()
 	return fmt.Sprintf("%s rad/s (%s Hz)", units.FormatDigits(w, 4), units.FormatDigits(w/(2*math.Pi), 4))
 }
 
-// evaluate prints the results of the user's settings for some numbers of flows.
-func evaluate(s loop.Settings, flows []int) string {
+// evaluateSettings prints the results of the user's settings for some numbers of flows.
+func evaluateSettings(s loop.Settings, flows []int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", short(s.Alpha), short(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.FormatDigits(s.Kappa(), 4))
-	fmt.Fprintf(&b, "%s with fixed gains; %s with auto-tuning.\n\n", stable(s.MaxFlows()), strings.ToLower(stable(s.MaxTunedFlows())))
+	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", formatShort(s.Alpha), formatShort(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.FormatDigits(s.Kappa(), 4))
+	fmt.Fprintf(&b, "%s with fixed gains; %s with auto-tuning.\n\n", describeStability(s.MaxFlows()), strings.ToLower(describeStability(s.MaxTunedFlows())))
 	b.WriteString("| Flows | Margin | Bandwidth | Auto-tuned α:β | Margin | Bandwidth |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, n := range flows {
 		t := s.TunedFor(n)
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", n, degrees(s.Loop(n).Margin()), bandwidth(s.Loop(n)), pair(t), degrees(t.Loop(n).Margin()), bandwidth(t.Loop(n)))
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", n, formatDegrees(s.Loop(n).Margin()), formatBandwidth(s.Loop(n)), formatPair(t), formatDegrees(t.Loop(n).Margin()), formatBandwidth(t.Loop(n)))
 	}
 	return b.String()
 }
 
-func stable(flows int) string {
+func describeStability(flows int) string {
 	switch flows {
 	case 0:
 		return "Unstable with any number of flows"

@@ -34,7 +34,7 @@ type node struct {
 }
 
 func main() {
-	n, packets := number(1), number(2)
+	n, packets := numberArgument(1), numberArgument(2)
 	nodes := make([]node, n)
 	state := uint64(1)
 	random := func() uint64 { // xorshift64
@@ -74,8 +74,8 @@ func main() {
 	fmt.Printf("%.1f\n", float64(time.Since(start).Nanoseconds())/float64(done))
 }
 
-// number returns argument i as a number.
-func number(i int) int {
+// numberArgument returns argument i as a number.
+func numberArgument(i int) int {
 	if len(os.Args) > i {
 		if n, err := strconv.Atoi(os.Args[i]); err == nil && n > 0 {
 			return n

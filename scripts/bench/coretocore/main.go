@@ -50,10 +50,10 @@ func main() {
 		}
 	}
 	go func() {
-		pin(cores[1])
+		pinToCore(cores[1])
 		answer(1, 2*tries*turns-1)
 	}()
-	pin(cores[0])
+	pinToCore(cores[0])
 	var took []float64
 	for t := range uint64(tries) {
 		start := time.Now()
@@ -64,8 +64,8 @@ func main() {
 	fmt.Printf("%.0f\n", took[tries/2])
 }
 
-// pin keeps the calling goroutine on a core.
-func pin(core int) {
+// pinToCore keeps the calling goroutine on a core.
+func pinToCore(core int) {
 	runtime.LockOSThread()
 	var s unix.CPUSet
 	s.Set(core)

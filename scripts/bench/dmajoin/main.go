@@ -33,9 +33,9 @@ const (
 )
 
 func main() {
-	run := join
+	run := joinProcesses
 	if len(os.Args) == 2 {
-		run = func() error { return peer(os.Args[1] == "first") }
+		run = func() error { return runPeer(os.Args[1] == "first") }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "dmajoin:", err)
@@ -51,10 +51,10 @@ const (
 	size     = bulk + message
 )
 
-// peer is one of the processes. It prints the address of its memory, and plays
+// runPeer is one of the processes. It prints the address of its memory, and plays
 // ping-pong until its standard input ends; the first peer begins, and prints the
 // time taken.
-func peer(first bool) error {
+func runPeer(first bool) error {
 	runtime.LockOSThread()
 	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
@@ -98,7 +98,7 @@ type process struct {
 	out      io.Reader
 }
 
-func start(role string) (*process, error) {
+func startProcess(role string) (*process, error) {
 	p := &process{}
 	var err error
 	if p.doorbell, err = unix.Eventfd(0, unix.EFD_NONBLOCK); err != nil {
@@ -122,13 +122,13 @@ func start(role string) (*process, error) {
 		return nil, err
 	}
 	p.pid = c.Process.Pid
-	base, err := p.line()
+	base, err := p.readLine()
 	p.base = uint64(base)
 	return p, err
 }
 
-// line reads a number printed by the process.
-func (p *process) line() (int, error) {
+// readLine reads a number printed by the process.
+func (p *process) readLine() (int, error) {
 	var b [32]byte
 	n, err := p.out.Read(b[:])
 	if err != nil {
@@ -137,8 +137,8 @@ func (p *process) line() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b[:n])))
 }
 
-// move copies b to or from the process.
-func (p *process) move(call uintptr, offset uint64, b []byte) error {
+// moveBytes copies b to or from the process.
+func (p *process) moveBytes(call uintptr, offset uint64, b []byte) error {
 	local := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
 	remote := struct{ base, len uint64 }{p.base + offset, uint64(len(b))}
 	n, _, errno := unix.RawSyscall6(call, uintptr(p.pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
@@ -151,30 +151,30 @@ func (p *process) move(call uintptr, offset uint64, b []byte) error {
 	return nil
 }
 
-// carry copies n bytes from one process to another.
-func carry(from *process, offset uint64, to *process, at uint64, b []byte) error {
-	if err := from.move(unix.SYS_PROCESS_VM_READV, offset, b); err != nil {
+// carryBytes copies n bytes from one process to another.
+func carryBytes(from *process, offset uint64, to *process, at uint64, b []byte) error {
+	if err := from.moveBytes(unix.SYS_PROCESS_VM_READV, offset, b); err != nil {
 		return fmt.Errorf("process_vm_readv: %w", err)
 	}
-	if err := to.move(unix.SYS_PROCESS_VM_WRITEV, at, b); err != nil {
+	if err := to.moveBytes(unix.SYS_PROCESS_VM_WRITEV, at, b); err != nil {
 		return fmt.Errorf("process_vm_writev: %w", err)
 	}
 	return nil
 }
 
-func join() error {
+func joinProcesses() error {
 	runtime.LockOSThread()
 	var peers [2]*process
 	for i, role := range []string{"first", "second"} {
 		var err error
-		if peers[i], err = start(role); err != nil {
+		if peers[i], err = startProcess(role); err != nil {
 			return err
 		}
 	}
 	buffer := make([]byte, message)
 	began := time.Now()
 	for range copies {
-		if err := carry(peers[0], bulk, peers[1], bulk, buffer); err != nil {
+		if err := carryBytes(peers[0], bulk, peers[1], bulk, buffer); err != nil {
 			return err
 		}
 	}
@@ -186,11 +186,11 @@ func join() error {
 			return err
 		}
 	}
-	if err := bounce(peers); err != nil {
+	if err := bounceWords(peers); err != nil {
 		return err
 	}
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
-	half, err := peers[0].line()
+	half, err := peers[0].readLine()
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,8 @@ func join() error {
 	return nil
 }
 
-// bounce carries a word of each process to the other when its doorbell rings.
-func bounce(peers [2]*process) error {
+// bounceWords carries a word of each process to the other when its doorbell rings.
+func bounceWords(peers [2]*process) error {
 	ep, err := unix.EpollCreate1(0)
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func bounce(peers [2]*process) error {
 			if _, err := unix.Read(from.doorbell, word); err != nil {
 				continue
 			}
-			if err := carry(from, sent, to, received, word); err != nil {
+			if err := carryBytes(from, sent, to, received, word); err != nil {
 				return err
 			}
 			if ev.Fd == 1 {

@@ -22,12 +22,12 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "tapjoin:", run())
+	fmt.Fprintln(os.Stderr, "tapjoin:", joinDevices())
 	os.Exit(1)
 }
 
-// run joins the devices until it is killed or fails.
-func run() error {
+// joinDevices joins the devices until it is killed or fails.
+func joinDevices() error {
 	offload := len(os.Args) == 5 && os.Args[4] == "offload"
 	if len(os.Args) != 4 && !offload {
 		return fmt.Errorf("usage: tapjoin NAMESPACE NAMESPACE MTU [offload]")
@@ -39,7 +39,7 @@ func run() error {
 	runtime.LockOSThread()
 	var fds [2]int
 	for i := range fds {
-		if fds[i], err = open(os.Args[1+i], offload); err != nil {
+		if fds[i], err = openDevice(os.Args[1+i], offload); err != nil {
 			return err
 		}
 	}
@@ -64,8 +64,8 @@ func run() error {
 	}
 }
 
-// open makes eth0 in a namespace and returns its fd, which is not registered with Go's poller.
-func open(namespace string, offload bool) (int, error) {
+// openDevice makes eth0 in a namespace and returns its fd, which is not registered with Go's poller.
+func openDevice(namespace string, offload bool) (int, error) {
 	ns, err := netns.GetFromName(namespace)
 	if err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ import (
 
 // sansText returns the style of black text, left-aligned and vertically centred at its point.
 func sansText(size float64) text.Style {
-	return text.Style{Color: color.Black, Font: Sans(size), XAlign: text.XLeft, YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
+	return text.Style{Color: color.Black, Font: SansFont(size), XAlign: text.XLeft, YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
 }
 
 // render draws everything that a canvas can: a red disc at the left, a dashed blue

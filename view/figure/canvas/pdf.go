@@ -102,14 +102,14 @@ func (c *pdfCanvas) Pop() {
 // Stroke implements vg.Canvas.
 func (c *pdfCanvas) Stroke(p vg.Path) {
 	if c.lines[len(c.lines)-1] > 0 {
-		c.draw(p, "D")
+		c.drawPath(p, "D")
 	}
 }
 
 // Fill implements vg.Canvas.
-func (c *pdfCanvas) Fill(p vg.Path) { c.draw(p, "F") }
+func (c *pdfCanvas) Fill(p vg.Path) { c.drawPath(p, "F") }
 
-func (c *pdfCanvas) draw(p vg.Path, style string) {
+func (c *pdfCanvas) drawPath(p vg.Path, style string) {
 	for i, comp := range p {
 		x, y := comp.Pos.X.Points(), comp.Pos.Y.Points()
 		switch comp.Type {
@@ -121,7 +121,7 @@ func (c *pdfCanvas) draw(p vg.Path, style string) {
 		case vg.LineComp:
 			c.doc.LineTo(x, y)
 		case vg.ArcComp:
-			c.arc(comp, i > 0 && p[i-1].Type != vg.MoveComp)
+			c.addArc(comp, i > 0 && p[i-1].Type != vg.MoveComp)
 		case vg.CurveComp:
 			last := comp.Control[len(comp.Control)-1]
 			if len(comp.Control) == 1 {
@@ -136,8 +136,8 @@ func (c *pdfCanvas) draw(p vg.Path, style string) {
 	c.doc.DrawPath(style)
 }
 
-// arc adds an arc as curves of at most a sixth of a circle; joined if a line leads to it.
-func (c *pdfCanvas) arc(comp vg.PathComp, joined bool) {
+// addArc adds an arc as curves of at most a sixth of a circle; joined if a line leads to it.
+func (c *pdfCanvas) addArc(comp vg.PathComp, joined bool) {
 	at := func(angle, radius float64) (x, y float64) {
 		sin, cos := math.Sincos(angle)
 		return comp.Pos.X.Points() + radius*cos, comp.Pos.Y.Points() + radius*sin

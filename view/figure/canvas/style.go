@@ -14,8 +14,8 @@ var Colours = [8]color.NRGBA{
 	{0, 0, 0, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {130, 90, 60, 255},
 }
 
-// Sans returns the font of pictures, Liberation Sans, which comes with gonum, at a size
+// SansFont returns the font of pictures, Liberation Sans, which comes with gonum, at a size
 // in points.
-func Sans(size float64) font.Font {
+func SansFont(size float64) font.Font {
 	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Points(size))
 }
