@@ -429,43 +429,17 @@ workload:
 // packets that came in at s1:1.
 func checkDropTail(t *testing.T, r *report.Report, arrivals string) {
 	t.Helper()
-	const (
-		limit    = 100_000 // bytes
-		overhead = 8 + 4 + 12
-		rate     = 20e6 // bits per second
-	)
-	type waiting struct {
-		bytes int
-		start time.Time // of its transmission
-	}
 	var (
-		queue    []waiting
-		length   int // bytes
 		drops    uint64
-		free     time.Time // when the link is
-		area     float64   // byte-seconds
+		area     float64 // byte-seconds
 		measured = testlab.PortOf(t, r, "s1:2")
 	)
-	for _, line := range testlab.Tshark(t, arrivals, "-Y", "frame.packet_flags_direction == 1", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len") {
-		epoch, size, _ := strings.Cut(line, "\t")
-		now, bytes := testlab.ParseEpoch(t, epoch), number(t, size)
-		for len(queue) > 0 && !queue[0].start.After(now) {
-			length -= queue[0].bytes
-			queue = queue[1:]
+	replayQueue(t, arrivals, 20e6, 100_000, func(a arrival) {
+		if a.dropped {
+			drops++
 		}
-		start := now
-		if free.After(now) {
-			start = free
-			if length+bytes > limit {
-				drops++
-				continue
-			}
-			length += bytes
-			queue = append(queue, waiting{bytes, start})
-			area += float64(bytes) * start.Sub(now).Seconds()
-		}
-		free = start.Add(time.Duration(float64(8*(max(bytes, 60)+overhead)) / rate * 1e9))
-	}
+		area += float64(a.bytes) * a.wait.Seconds()
+	})
 	got, mean := measured.Drops["queue-full"], area/r.Emulated.Seconds()
 	t.Logf("%v: dropped %d, expected %d; mean queue %.1f B, expected %.1f B", r.Clock, got, drops, measured.QueueMean, mean)
 	if got != drops || drops < 500 {
@@ -473,5 +447,52 @@ func checkDropTail(t *testing.T, r *report.Report, arrivals string) {
 	}
 	if math.Abs(measured.QueueMean/mean-1) > 0.001 {
 		t.Errorf("the queue was %.1f B long on average, and a queue of its length is %.1f B long", measured.QueueMean, mean)
+	}
+}
+
+// arrival is a packet that comes to a queue.
+type arrival struct {
+	bytes   int // of its frame
+	length  int // of the queue before it, in bytes
+	dropped bool
+	wait    time.Duration // in the queue
+	ecn     string        // its codepoint, "0" to "3", or "" if it is not IP
+}
+
+// replayQueue computes what a FIFO queue with a rate in bits per second and a limit in bytes does
+// with the packets that came in at a port, of which there is a capture.
+func replayQueue(t *testing.T, capture string, rate float64, limit int, visit func(arrival)) {
+	t.Helper()
+	const overhead = 8 + 4 + 12
+	type waiting struct {
+		bytes int
+		start time.Time // of its transmission
+	}
+	var (
+		queue  []waiting
+		length int
+		free   time.Time // when the link is
+	)
+	for _, line := range testlab.Tshark(t, capture, "-Y", "frame.packet_flags_direction == 1", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "ip.dsfield.ecn") {
+		f := strings.Split(line, "\t")
+		now, bytes := testlab.ParseEpoch(t, f[0]), number(t, f[1])
+		for len(queue) > 0 && !queue[0].start.After(now) {
+			length -= queue[0].bytes
+			queue = queue[1:]
+		}
+		a := arrival{bytes: bytes, length: length, ecn: f[2]}
+		start := now
+		if free.After(now) {
+			start = free
+			a.dropped = length+bytes > limit
+		}
+		if !a.dropped {
+			if a.wait = start.Sub(now); a.wait > 0 {
+				length += bytes
+				queue = append(queue, waiting{bytes, start})
+			}
+			free = start.Add(time.Duration(float64(8*(max(bytes, 60)+overhead)) / rate * 1e9))
+		}
+		visit(a)
 	}
 }
