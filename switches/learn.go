@@ -48,13 +48,13 @@ func (s *Switch) FlushMACs(down *port.Port) {
 		return
 	}
 	t.FlushEntries(func(e packet.Endpoint) bool {
-		ways := s.nextHops(s.routes[e])
-		for _, w := range ways {
+		ports := s.nextHops(s.routes[e])
+		for _, w := range ports {
 			if w != down {
 				return false
 			}
 		}
-		return len(ways) > 0
+		return len(ports) > 0
 	})
 	s.moved = t.Moved() > 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/switches/router"
 )
 
 // MaxStaticHops is the number of times that static routes may forward a packet.
@@ -15,7 +16,7 @@ import (
 // loop, and a switch has no TTL to end it.
 const MaxStaticHops = 64
 
-// group is a part of Switch.ways.
+// group is a part of Switch.hopPorts.
 type group struct {
 	first, count uint32
 	static       bool
@@ -30,12 +31,12 @@ func (s *Switch) SetForwarding(c forward.Settings, random *rand.Rand) {
 
 // SetTable sets the forwarding table. The ports of the switch must exist.
 func (s *Switch) SetTable(t Table) {
-	s.table, s.routes, s.ways = t, t.Route, nil
+	s.table, s.routes, s.hopPorts = t, t.Route, nil
 	s.groups = make([]group, len(t.Groups))
 	for i, g := range t.Groups {
-		s.groups[i] = group{uint32(len(s.ways)), uint32(len(g)), t.IsStatic(uint16(i))}
+		s.groups[i] = group{uint32(len(s.hopPorts)), uint32(len(g)), t.IsStatic(uint16(i))}
 		for _, p := range g {
-			s.ways = append(s.ways, s.Ports[p])
+			s.hopPorts = append(s.hopPorts, s.Ports[p])
 		}
 	}
 	s.chooser.SetGroups(len(t.Groups))
@@ -87,36 +88,36 @@ func (s *Switch) chooseTrain(now units.Time, in *port.Port, p *packet.Packet, to
 
 // pickPort returns a port of a group for p, other than in, and its number in the group;
 // nil if there is none.
-func (s *Switch) pickPort(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
+func (s *Switch) pickPort(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, index uint32) {
 	g := &s.groups[number]
 	switch g.count {
 	case 0:
 	case 1:
-		out = s.ways[g.first]
+		out = s.hopPorts[g.first]
 	default:
 		c := s.chooser.ChoosePath(now, p, number)
-		way = c.PickAmong(g.count)
-		if out = s.ways[g.first+way]; out == in {
+		index = c.PickAmong(g.count)
+		if out = s.hopPorts[g.first+index]; out == in {
 			return s.pickOther(g, in, c)
 		}
 	}
 	if out == in {
 		return nil, 0
 	}
-	return out, way
+	return out, index
 }
 
 // nextHops returns the ports of a group.
 func (s *Switch) nextHops(number uint16) []*port.Port {
 	g := &s.groups[number]
-	return s.ways[g.first:][:g.count]
+	return s.hopPorts[g.first:][:g.count]
 }
 
-// pickOther is pick for a packet that cannot take the port chosen for it.
-func (s *Switch) pickOther(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
-	ways := s.ways[g.first:][:g.count]
+// pickOther is pickPort for a packet that cannot take the port chosen for it.
+func (s *Switch) pickOther(g *group, in *port.Port, c forward.Choice) (out *port.Port, index uint32) {
+	ports := s.hopPorts[g.first:][:g.count]
 	others := uint32(0)
-	for _, w := range ways {
+	for _, w := range ports {
 		if w != in {
 			others++
 		}
@@ -125,7 +126,7 @@ func (s *Switch) pickOther(g *group, in *port.Port, c forward.Choice) (out *port
 		return nil, 0
 	}
 	n := c.PickOther(g.count, others)
-	for i, w := range ways {
+	for i, w := range ports {
 		if w == in {
 			continue
 		}
@@ -149,4 +150,29 @@ func (s *Switch) hasWay(in *port.Port, p *packet.Packet, to packet.Endpoint) boo
 		}
 	}
 	return false
+}
+
+// PathOf returns the port through which packets such as p, which came in through in, leave
+// the switch, or nil if there is none. It sets p.Dest to the destination that p has
+// after that port. fixed is false if the choice depends on more than the packet's
+// fields, so that each packet may leave through another port. PathOf changes only p.
+func (s *Switch) PathOf(in *port.Port, p *packet.Packet) (out *port.Port, fixed bool) {
+	if s.router == nil {
+		number := s.routes[p.Dest]
+		if s.groups[number].count > 1 && s.chooser.IsStateful() {
+			return nil, false
+		}
+		out, _ = s.pickPort(0, in, number, p)
+		return out, true
+	}
+	n, fate, _ := s.router.findRoute(p)
+	if fate != packet.Fine || n == router.Local {
+		return nil, true
+	}
+	if s.groups[s.router.Table.Routes[n].Group].count > 1 && s.chooser.IsStateful() {
+		return nil, false
+	}
+	out, hop := s.nextHop(0, n, p)
+	p.Dest = hop.Endpoint
+	return out, true
 }

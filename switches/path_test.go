@@ -92,7 +92,7 @@ func TestNotBack(t *testing.T) {
 			t.Errorf("%s: packets that came in by port 1 left by %v", name, got)
 		}
 		if d := float64(got[0] - packets/2); d*d > 16*packets/4 {
-			t.Errorf("%s: of the other ways, %v", name, got)
+			t.Errorf("%s: of the other ports, %v", name, got)
 		}
 		if got := s.send(packets, -1); got[0]+got[1]+got[2] != packets || got[1] < packets/4 {
 			t.Errorf("%s: the switch's own left by %v", name, got)
@@ -101,10 +101,10 @@ func TestNotBack(t *testing.T) {
 			s := around(4, mode, group, false)
 			in := s.sw.Ports[1]
 			if fate := s.sw.PeekFate(0, in, s.packet(0, 4, 100)); fate != packet.NoRoute {
-				t.Errorf("%s: foreseen %v with ways %v", name, fate, group)
+				t.Errorf("%s: foreseen %v with ports %v", name, fate, group)
 			}
 			if got := s.send(10, 1); !cmp.Equal(got, make([]int, 4)) || in.Counters(0).Drops[packet.NoRoute] != 10 {
-				t.Errorf("%s: with ways %v left by %v, %d dropped", name, group, got, in.Counters(0).Drops[packet.NoRoute])
+				t.Errorf("%s: with ports %v left by %v, %d dropped", name, group, got, in.Counters(0).Drops[packet.NoRoute])
 			}
 		}
 	}

@@ -154,11 +154,11 @@ func (r *routing) findRoute(p *packet.Packet) (n uint16, fate packet.Fate, probl
 func (s *Switch) nextHop(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
 	t := s.router.Table
 	r := &t.Routes[route]
-	out, way := s.pickPort(now, nil, r.Group, p)
+	out, index := s.pickPort(now, nil, r.Group, p)
 	if r.Direct || out == nil {
 		return out, router.Hop(t.Addresses[p.To])
 	}
-	return out, r.Via[way]
+	return out, r.Via[index]
 }
 
 // sendToHop sends a packet to a neighbour, from the port's Ethernet address to the

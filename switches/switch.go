@@ -52,13 +52,13 @@ type Switch struct {
 	Ports []*port.Port
 
 	// The table in the form used for lookups: the ports to endpoint e are
-	// groups[routes[e]] of ways.
-	routes  []uint16
-	groups  []group
-	ways    []*port.Port
-	chooser forward.Chooser
-	moved   bool     // an address of the lab file is elsewhere
-	router  *routing // in route.go; nil for a plain switch
+	// groups[routes[e]] of hopPorts.
+	routes   []uint16
+	groups   []group
+	hopPorts []*port.Port
+	chooser  forward.Chooser
+	moved    bool     // an address of the lab file is elsewhere
+	router   *routing // in route.go; nil for a plain switch
 
 	chassis *port.Chassis // nil if all ports are plain
 

@@ -39,7 +39,7 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	if until != units.Never && !(f.guard.open && f.due() == units.Never) {
 		f.advanceTo(until)
 	}
-	f.collect(units.Never)
+	f.collectBefore(units.Never)
 	return f.flowError()
 }
 
@@ -111,7 +111,7 @@ func (f *Fabric) newWorkers() *parallel.Workers {
 		shards[i] = s.Shard
 	}
 	return parallel.NewWorkers(shards, parallel.Tasks{
-		Waiting: f.waitingFlows, MaxWaiting: collectAt, Collect: f.collect,
+		Waiting: f.waitingFlows, MaxWaiting: collectAt, Collect: f.collectBefore,
 		Report: func(shard int) { f.reportProgress(f.Shards[shard]) },
 	})
 }

@@ -25,7 +25,7 @@ type engine struct {
 }
 
 // ways maps the file's I/O setting to the driver's.
-var ways = map[plan.IO]wall.IO{plan.IOAuto: wall.Uring, plan.IOUring: wall.RequireUring, plan.IOReadWrite: wall.ReadWrite}
+var ioOf = map[plan.IO]wall.IO{plan.IOAuto: wall.Uring, plan.IOUring: wall.RequireUring, plan.IOReadWrite: wall.ReadWrite}
 
 // makeEngines gives each shard a driver.
 func (l *Lab) makeEngines() error {
@@ -38,7 +38,7 @@ func (l *Lab) makeEngines() error {
 		d, err := wall.NewDriver(shard.Engine, wall.Options{
 			Spin:     p.Engine.Spin,
 			Realtime: p.Engine.Realtime != plan.RealtimeOff, Require: p.Engine.Realtime == plan.RealtimeRequire,
-			IO:    ways[p.Engine.IO],
+			IO:    ioOf[p.Engine.IO],
 			Limit: p.Fidelity.Limit,
 		})
 		if err != nil {

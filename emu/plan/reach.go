@@ -103,7 +103,7 @@ func (r *Reach) Leads(from int, to netip.Addr) bool {
 	if !known {
 		return false
 	}
-	_, _, _, bad := r.way(from, AnyPort, e, r.prefixOf(e, to))
+	_, _, _, bad := r.findEgress(from, AnyPort, e, r.prefixOf(e, to))
 	return bad == nil || bad.reason == throughHost
 }
 
@@ -188,15 +188,15 @@ func (r *Reach) Path(p Pair) (Path, error) {
 func (r *Reach) pathTo(from, port int, to End, address netip.Prefix) (Path, *PathError) {
 	p := Path{To: to, Destination: address.Addr()}
 	var bad *PathError
-	if p.From, p.First, p.Source, bad = r.way(from, port, to, address); bad != nil {
+	if p.From, p.First, p.Source, bad = r.findEgress(from, port, to, address); bad != nil {
 		return Path{}, bad
 	}
-	_, _, _, p.NoReturn = r.way(to.Node, to.Port, p.From, r.prefixOf(p.From, p.Source))
+	_, _, _, p.NoReturn = r.findEgress(to.Node, to.Port, p.From, r.prefixOf(p.From, p.Source))
 	return p, nil
 }
 
-// way follows a host's routes to an address of another host's interface.
-func (r *Reach) way(from, port int, to End, address netip.Prefix) (out, first End, source netip.Addr, bad *PathError) {
+// findEgress follows a host's routes to an address of another host's interface.
+func (r *Reach) findEgress(from, port int, to End, address netip.Prefix) (out, first End, source netip.Addr, bad *PathError) {
 	i, next, ok := r.Lookup(from, port, address.Addr())
 	fail := func(reason pathReason) *PathError {
 		return &PathError{reason: reason, plan: r.plan, from: End{from, i}, bound: port != AnyPort, to: to, address: address, gateway: next, via: first}

@@ -1,0 +1,207 @@
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traffic/carrier"
+)
+
+// addNICs makes the carriers of hosts with flows over RDMA.
+func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
+	used := map[*Station][2][]netip.Addr{} // by IP version
+	for i := range settings {
+		v6 := b.Plan.Traffic[i].IPv6()
+		for _, all := range b.egresses[i] {
+			for _, w := range all {
+				list := used[w.station]
+				if !slices.Contains(list[btoi(v6)], w.address) {
+					list[btoi(v6)] = append(list[btoi(v6)], w.address)
+				}
+				used[w.station] = list
+			}
+		}
+	}
+	var members []carrier.Member
+	numbers := map[*Station][]int32{} // of members
+	var stations []*Station
+	for _, s := range b.Stations {
+		list, ok := used[s]
+		if !ok {
+			continue
+		}
+		stations = append(stations, s)
+		for v := range list {
+			slices.SortFunc(list[v], func(x, y netip.Addr) int { return b.orderOf(s, x) - b.orderOf(s, y) })
+		}
+		for k := range max(len(list[0]), len(list[1])) {
+			m := carrier.Member{Node: s.Node}
+			if k < len(list[0]) {
+				m.V4 = list[0][k]
+			}
+			if k < len(list[1]) {
+				m.V6 = list[1][k]
+			}
+			numbers[s] = append(numbers[s], int32(len(members)))
+			members = append(members, m)
+		}
+	}
+	if b.table, err = carrier.NewTable(members, len(b.Plan.Traffic), settings); err != nil {
+		return err
+	}
+	f := b.Fabric
+	b.table.Ends = func(from, to int, v6 bool) (source, destination netip.Addr, ok bool) {
+		p, err := f.topology.TryPath(plan.Pair{From: from, To: to, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
+		return p.Source, p.Destination, err == nil
+	}
+	for _, s := range stations {
+		if err := b.addCarrier(s, numbers[s]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orderOf returns the place of an address among those of a station.
+func (f *Fabric) orderOf(s *Station, a netip.Addr) int {
+	return slices.IndexFunc(f.Plan.Nodes[s.Node].Ports[s.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are
+// members of the table.
+func (b *trafficBuilder) addCarrier(s *Station, members []int32) error {
+	n, ok := s.nic.(*nic)
+	if !ok {
+		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(s.Node, s.Index), b.Plan.Nodes[s.Node].Name)
+	}
+	if n.Line() == 0 {
+		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", n.Name())
+	}
+	c, err := carrier.NewNIC(b.hosts[s.Node], b.table, n.Device, members...)
+	if err != nil {
+		return err
+	}
+	b.nics[s] = c
+	b.traffic.nics = append(b.traffic.nics, c)
+	return nil
+}
+
+// join returns the carrier of a host's flows of a traffic, which those of its interfaces
+// make up.
+func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*Station, carriers []carrier.Carrier) carrier.Carrier {
+	if len(carriers) == 1 {
+		return carriers[0]
+	}
+	f := b.Fabric
+	return carrier.NewSplit(func(r *records.Record) int {
+		p, err := f.pathOf(t, int(r.From), int(r.To))
+		if err != nil {
+			return 0
+		}
+		return max(slices.Index(stations, f.stationAt(p.From)), 0)
+	}, carriers...)
+}
+
+// carrierAt makes the carrier of a traffic's flows through an interface.
+func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrier.Carrier, error) {
+	t, h := &b.Plan.Traffic[i], b.hosts[s.Node]
+	switch {
+	case t.RDMA != nil:
+		return b.nics[s], nil
+	case t.UDP != nil:
+		return b.newDatagrams(i, h, s, part), nil
+	case s.Port.Link().Rate() == 0:
+		return nil, fmt.Errorf("%s flows over a link without a rate: give the link one", []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
+	}
+	return b.newStreams(i, h, s, part)
+}
+
+// newOutlet returns the outlet through which the packets of a traffic leave a station.
+func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
+	f := b.Fabric
+	return carrier.Outlet{
+		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.OriginatePacket,
+		Ends: func(peer int) (from, to netip.Addr, failure string) {
+			if !part[peer] {
+				return from, to, "the destination host is not part of the traffic"
+			}
+			p, err := f.topology.TryPath(plan.Pair{From: s.Node, To: peer, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
+			if err != nil {
+				return from, to, err.Error()
+			}
+			return p.Source, p.Destination, ""
+		},
+		PathTo: func(to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
+	}
+}
+
+// registerReceiver registers receive for the packets of a protocol at a station, ahead of other
+// traffics and the NIC. receive reports whether a packet belongs to its traffic.
+func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
+	before := s.takers[m]
+	s.SetReceiver(m, func(now units.Time, p *packet.Packet) {
+		if !receive(now, p) && before != nil {
+			before(now, p) // of another traffic
+			return
+		}
+		s.pool.Free(p)
+	})
+}
+
+// newDatagrams makes the carrier of a traffic's flows over UDP at a station.
+func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+	c := *b.Plan.Traffic[i].UDP
+	d := carrier.NewDatagrams(h, i, c, b.newOutlet(s, c.IPv6, part))
+	registerReceiver(s, carrier.DatagramProtocol(), d.ReceivePacket)
+	return d
+}
+
+// newStreams makes the carrier of a traffic's flows over TCP or NDP at a station.
+func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *Station, part map[int]bool) (carrier.Carrier, error) {
+	t := &b.Plan.Traffic[i]
+	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
+	out := carrier.StreamOutlet{
+		Outlet: b.newOutlet(s, t.IPv6(), part),
+		Rate:   func() units.Rate { return s.Port.Link().Rate() },
+		Queued: func(now units.Time) units.Bytes {
+			_, bytes := s.Port.QueueLength(now) // an edge service keeps flows apart
+			return bytes
+		},
+		Waiting: func(now units.Time, dscp uint8) int {
+			prio := uint8(0)
+			if s.chassis != nil {
+				prio = s.chassis.Map.DSCP[dscp]
+			}
+			return s.Port.WaitingPackets(now, prio)
+		},
+		Trip:    s.tripTo,
+		Offload: b.Plan.Nodes[s.Node].Offload == plan.OffloadOn,
+		Rand:    sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
+	}
+	if t.NDP != nil {
+		pulls := b.pulls[s]
+		if pulls == nil {
+			pulls = carrier.NewPulls(t.NDP, out.Rate)
+			b.pulls[s] = pulls
+		}
+		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
+		b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
+		registerReceiver(s, carrier.NDPProtocol(), d.ReceivePacket)
+		return d, pulls.CheckShared(t.NDP)
+	}
+	d := carrier.NewStreams(h, i, *t.TCP, out)
+	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
+	registerReceiver(s, carrier.SegmentProtocol(), d.ReceivePacket)
+	if m := cc.Methods.Kind(t.TCP.Control.Name).Feedback; m != nil {
+		registerReceiver(s, m, d.ReceiveMessage)
+	}
+	return d, nil
+}
