@@ -162,7 +162,8 @@ func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
 		if down.TxDropped != before.TxDropped || up.TxDropped != before.TxDropped {
 			t.Errorf("round %d: %d dropped by the ring before, %d while the cable was unplugged, %d after", round, before.TxDropped, down.TxDropped, up.TxDropped)
 		}
-		if up.NoCarrier != down.NoCarrier {
+		// Until it is plugged in the kernel may send something itself, such as an MLD report.
+		if up.NoCarrier < down.NoCarrier || up.NoCarrier > down.NoCarrier+20 {
 			t.Errorf("round %d: %d lost without a carrier, then %d", round, down.NoCarrier, up.NoCarrier)
 		}
 		t.Logf("round %d: the kernel counts %d packets without a carrier", round, down.NoCarrier-before.NoCarrier)
