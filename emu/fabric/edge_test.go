@@ -339,15 +339,15 @@ workload:
 		if err != nil {
 			t.Fatal(err)
 		}
-		crowded := 0.0
+		full := 0.0
 		for _, s := range f.Stations {
 			g := gauges(s.edge.status(f.Now()).Gauges)
-			crowded += g["crowded"]
+			full += g["table_full"]
 			if g["flows"] > 2 {
 				t.Errorf("%v flows", g["flows"])
 			}
 		}
-		if crowded == 0 {
+		if full == 0 {
 			t.Error("the table was never full")
 		}
 		return result{f.Trace(), fmt.Sprint(a), fmt.Sprint(flows)}

@@ -68,7 +68,7 @@ func TestSeries_HasTheGaugesOfTheStatus(t *testing.T) {
 	head, _, _ := strings.Cut(want, "\n")
 	_, head, _ = strings.Cut(head, ",paused_s,")
 	if head != "point_dropping_yes,point_count,point_mark_probability_share,point_fb,point_messages,"+
-		"edge_flows,edge_waiting_flows,edge_waiting_bytes,edge_forgotten_flows,edge_crowded,edge_messages,edge_messages_ignored,edge_dropped" {
+		"edge_flows,edge_waiting_flows,edge_waiting_bytes,edge_forgotten_flows,edge_table_full,edge_messages,edge_messages_ignored,edge_dropped" {
 		t.Errorf("the columns are %s", head)
 	}
 	checkGauges(t, want)

@@ -15,7 +15,7 @@ import (
 func limited(name string, flows int) status.Port {
 	e := &status.Edge{
 		Service: "limit", QueuePackets: 2, FlowsLeftOut: 3,
-		Gauges: []gauge.Value{{Name: "flows", Value: 7, Brief: true}, {Name: "waiting", Unit: gauge.Bytes, Value: 3000, Brief: true}, {Name: "crowded"}},
+		Gauges: []gauge.Value{{Name: "flows", Value: 7, Brief: true}, {Name: "waiting", Unit: gauge.Bytes, Value: 3000, Brief: true}, {Name: "table_full"}},
 	}
 	for i := range flows {
 		e.Flows = append(e.Flows, status.EdgeFlow{
@@ -58,7 +58,7 @@ func TestWriteEdges(t *testing.T) {
 		t.Errorf("without a service: %q", b.String())
 	}
 	WriteEdges(&b, []status.Port{{Name: "s1:1"}, limited("h1:eth0", 1), {Name: "h2:eth0", Edge: &status.Edge{Service: "brake"}}})
-	want := fmt.Sprint("\nPORT     EDGE SERVICE\n", "h1:eth0  limit: flows 7, waiting 3KB, crowded 0\n", "h2:eth0  brake\n")
+	want := fmt.Sprint("\nPORT     EDGE SERVICE\n", "h1:eth0  limit: flows 7, waiting 3KB, table full 0\n", "h2:eth0  brake\n")
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}

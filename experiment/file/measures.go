@@ -110,6 +110,7 @@ func (v *resolver) tryMeasure(m *experiment.Measure) error {
 // for one more release, with a warning.
 var formerColumns = map[string]string{
 	"born_s":           "created_s",
+	"edge_crowded":     "edge_table_full",
 	"pause_rx_packets": "pause_rx_frames",
 	"pause_tx_packets": "pause_tx_frames",
 }

@@ -390,9 +390,9 @@ func TestResolution_IsThatOfTheFigure(t *testing.T) {
 // these do not overlap, and an axis of names has none.
 func TestMarks_AreDrawnWithinTheAxis(t *testing.T) {
 	p := Panel{Kind: Time, X: Axis{Min: At(0), Max: At(10)}, Series: []Series{{X: Values{0, 10}, Y: Values{1, 2}}}}
-	p.Marks = []Mark{{X: 7, Name: "late"}, {X: 3, Name: "down", Bad: true}, {X: 3.1, Name: "crowded"}, {X: 12, Name: "beyond"}}
+	p.Marks = []Mark{{X: 7, Name: "late"}, {X: 3, Name: "down", Bad: true}, {X: 3.1, Name: "near"}, {X: 12, Name: "beyond"}}
 	text := string(write(t, &Figure{Panels: []Panel{p}}, "svg"))
-	for name, want := range map[string]int{"late": 1, "down": 1, "crowded": 0, "beyond": 0} {
+	for name, want := range map[string]int{"late": 1, "down": 1, "near": 0, "beyond": 0} {
 		if got := strings.Count(text, ">"+name+"<"); got != want {
 			t.Errorf("%q is written %d times, want %d", name, got, want)
 		}

@@ -159,7 +159,7 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 			p = p.thinPoints()
 		}
 		style := l.look.lineStyle()
-		if len(p) > crowded {
+		if len(p) > manyPoints {
 			style.Width *= 0.75
 		}
 		for _, piece := range c.ClipLinesXY(p) {
@@ -178,8 +178,8 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 	}
 }
 
-// crowded is the number of points beyond which a line is drawn thinner.
-const crowded = 800
+// manyPoints is the number of points beyond which a line is drawn thinner.
+const manyPoints = 800
 
 // dodgedPlaces returns the positions of points over names, with several series side by side.
 func (d *data) dodgedPlaces(i int) (xs Values) {

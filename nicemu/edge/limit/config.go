@@ -42,7 +42,7 @@ func init() {
 			{Name: "waiting_flows", Help: "flows with waiting packets", Brief: true},
 			{Name: "waiting", Unit: gauge.Bytes, Help: "waiting frames", Brief: true},
 			{Name: "forgotten_flows", Help: "flows forgotten because they were idle, or others needed their place"},
-			{Name: "crowded", Help: "packets of flows that shared a queue because there were too many flows"},
+			{Name: "table_full", Help: "packets of flows that shared a queue because there were too many flows"},
 			{Name: "messages", Help: "messages received by a rate control"},
 			{Name: "messages_ignored", Help: "messages about unknown flows"},
 			{Name: "dropped", Help: "packets dropped for lack of room", Brief: true},
