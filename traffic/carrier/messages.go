@@ -18,7 +18,7 @@ type messageReceiver struct {
 
 // queueMessages queues the pending messages of the flow's rate control. Switches choose their path
 // as they do for the flow's segments.
-func (d *Streams) queueMessages(now units.Time, s *outgoing) {
+func (d *Streams) queueMessages(now units.Time, s *tcpFlow) {
 	k, ok := s.sender.Control().(cc.MessageSender)
 	for ok && k.SendsMessages() {
 		p := d.out.Pool.NewMessage(cc.Methods.Kind(d.config.Control.Name).Feedback)

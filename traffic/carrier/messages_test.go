@@ -137,7 +137,7 @@ func TestARateSetsThePace(t *testing.T) {
 	w := newTwoHosts(t)
 	w.ends[0].Start(0, &records.Record{ID: 1, From: 0, To: 1, Size: 10 * units.MB})
 	w.run(15 * units.Microsecond)
-	var s *outgoing
+	var s *tcpFlow
 	for _, s = range w.ends[0].sending {
 	}
 	tell := func(cr units.Rate) {

@@ -2,16 +2,12 @@ package carrier
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 
-	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/ndp"
-	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/wire"
@@ -72,53 +68,30 @@ func (p *Pulls) sendPulls(now units.Time) {
 	}
 }
 
-// PulledStreams carries the flows of one traffic over NDP, from and to one host. Flows that
-// may send take turns, one packet each, and pass a packet to the host's port only while less
-// than two full packets wait there. ACKs, NACKs and PULLs do not wait for that.
+// PulledStreams carries the flows of one traffic over NDP, from and to one host. ACKs, NACKs and
+// PULLs do not wait for room at the host's port.
 type PulledStreams struct {
-	endpoint
+	outgoingFlows[ndp.Sender]
 	config NDP
-	out    *StreamOutlet
 	pulls  *Pulls
 
-	senders agenda.Agenda[*pulledOut]
-	sending map[uint64]*pulledOut // by ID of the flow
-	coming  map[uint64]*pulledIn
-	numbers map[int32]uint32  // connections so far, by receiver
-	peers   map[int]*ndp.Peer // by sender
-	refused []*pulledOut
-	over    []*pulledOut // and not reported yet
-	ipID    uint16
+	coming map[uint64]*pulledIn
+	peers  map[int]*ndp.Peer // by sender
+	ipID   uint16
 
-	ready  queue.FIFO[*pulledOut] // flows that may send, in turn
-	look   units.Time             // when to check again whether the port has room; units.Never while no flow waits
-	waited uint8                  // consecutive checks that found no room
+	counted ndp.Counters // of flows that are over
 
-	counted   ndp.Counters // of flows that are over
-	onFlowEnd func(now units.Time, x *StreamFlow)
-	seen      StreamFlow // the flow that was read last
-	order     []uint64   // for EachFlow
-
-	freeOut *pulledOut
-	freeIn  *pulledIn
+	freeIn *pulledIn
 }
+
+// ndpFlow is a flow from this host.
+type ndpFlow = outgoing[ndp.Sender]
 
 // pulledFlow is what packets tell the programs at a flow's ends about the flow.
 type pulledFlow struct {
 	id   uint64
 	size units.Bytes
 	tag  uint32
-}
-
-// pulledOut is a flow from this host.
-type pulledOut struct {
-	agenda.Task[*pulledOut]
-	records.Record
-	route
-	sender  ndp.Sender
-	next    *pulledOut // in freeOut
-	waiting bool       // it is in ready
-	dead    bool       // reported to its host as over, but still in ready
 }
 
 // pulledIn is a flow to this host.
@@ -136,33 +109,20 @@ type pulledIn struct {
 // outlet's random numbers.
 func NewPulledStreams(h *Host, traffic int, c NDP, o StreamOutlet, p *Pulls) *PulledStreams {
 	return &PulledStreams{
-		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, out: &o, pulls: p, look: units.Never,
-		sending: map[uint64]*pulledOut{}, coming: map[uint64]*pulledIn{}, numbers: map[int32]uint32{}, peers: map[int]*ndp.Peer{},
+		outgoingFlows: newOutgoingFlows[ndp.Sender](h, traffic, &o), config: c, pulls: p,
+		coming: map[uint64]*pulledIn{}, peers: map[int]*ndp.Peer{},
 	}
 }
 
 // Start implements Carrier.
 func (d *PulledStreams) Start(now units.Time, r *records.Record) {
-	s := d.freeOut
-	if s == nil {
-		s = new(pulledOut)
-		d.senders.EnrolTask(&s.Task, s)
-	} else {
-		d.freeOut = s.next
-	}
-	s.Record, s.next, s.dead = *r, nil, false
-	s.Started = now
-	if s.route, s.Failure = d.resolveDestination(r, "NDP"); s.Failure == "" {
+	if s, ok := d.startFlow(now, r, "NDP"); ok {
 		d.openFlow(now, s)
-		return
 	}
-	s.State = records.Failed
-	d.refused = append(d.refused, s)
-	d.host.WakeAt(now)
 }
 
 // openFlow opens a flow's connection.
-func (d *PulledStreams) openFlow(now units.Time, s *pulledOut) {
+func (d *PulledStreams) openFlow(now units.Time, s *ndpFlow) {
 	full, ack := d.wireSizes()
 	trip := d.out.Trip(s.to, full, ack)
 	if d.config.Paths == 1 {
@@ -185,72 +145,47 @@ func (d *PulledStreams) wireSizes() (full, ack units.Bytes) {
 }
 
 // rescheduleFlow schedules a flow's further work, or ends the flow if it is over.
-func (d *PulledStreams) rescheduleFlow(now units.Time, s *pulledOut) {
+func (d *PulledStreams) rescheduleFlow(now units.Time, s *ndpFlow) {
 	switch s.sender.Phase() {
 	case ndp.Done:
-		d.endFlow(now, s, records.Done)
+		d.closeFlow(now, s, records.Done)
 		return
 	case ndp.Failed:
 		s.Failure = s.sender.Failure()
-		d.endFlow(now, s, records.Failed)
+		d.closeFlow(now, s, records.Failed)
 		return
 	}
-	if s.sender.CanSend() && !s.waiting {
-		s.waiting = true
-		d.ready.Push(s)
+	if s.sender.CanSend() {
+		d.addReady(s)
 	}
 	d.senders.WakeAt(&s.Task, s.sender.NextTimer())
 }
 
-// endFlow ends a flow; Work reports this to the host.
-func (d *PulledStreams) endFlow(now units.Time, s *pulledOut, state records.State) {
-	d.senders.Remove(&s.Task)
+// closeFlow counts a flow whose connection has ended, and ends it.
+func (d *PulledStreams) closeFlow(now units.Time, s *ndpFlow, state records.State) {
 	if d.onFlowEnd != nil {
 		d.onFlowEnd(now, d.flowState(s))
 	}
-	delete(d.sending, s.ID)
 	d.counted.AddCounters(s.sender.Counters())
 	d.updateRecord(s)
-	s.State = state
-	d.over = append(d.over, s)
-	d.host.WakeAt(now)
+	d.endFlow(now, s, state)
 }
 
 // updateRecord updates a flow's record.
-func (d *PulledStreams) updateRecord(s *pulledOut) {
+func (d *PulledStreams) updateRecord(s *ndpFlow) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.AckedBytes()
-}
-
-// recycleFlow keeps a finished flow's state for reuse.
-func (d *PulledStreams) recycleFlow(s *pulledOut) {
-	if s.waiting {
-		s.dead = true // send finds it
-		return
-	}
-	s.next, d.freeOut = d.freeOut, s
 }
 
 // DoWork implements Carrier.
 func (d *PulledStreams) DoWork(now units.Time) {
-	for len(d.refused) > 0 {
-		s := d.refused[0]
-		d.refused = d.refused[1:]
-		d.host.RecordEnd(now, &s.Record, 0)
-		d.recycleFlow(s)
-	}
+	d.reportRefused(now)
 	for k := d.senders.TakeDue(now); k != nil; k = d.senders.TakeDue(now) {
 		k.Owner.sender.OnTimer(now)
 		d.rescheduleFlow(now, k.Owner)
 	}
 	d.pulls.sendPulls(now)
 	d.sendReady(now)
-	// An agent that is told of a flow may start others, which proceed in the next DoWork.
-	for i := 0; i < len(d.over); i++ {
-		s := d.over[i]
-		d.host.RecordEnd(now, &s.Record, s.ID)
-		d.recycleFlow(s)
-	}
-	d.over = d.over[:0]
+	d.reportOver(now)
 	d.reportArrived(now)
 	d.requestWork(now)
 }
@@ -262,22 +197,8 @@ func (d *PulledStreams) requestWork(now units.Time) {
 
 // sendReady lets the flows that may send do so in turn, while the host's port has room.
 func (d *PulledStreams) sendReady(now units.Time) {
-	for d.look = units.Never; d.ready.Len() > 0; {
-		if d.out.Queued(now) >= 2*d.config.MTU {
-			full, _ := d.wireSizes()
-			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
-			d.waited = min(d.waited+1, maxWaits)
-			return
-		}
-		d.waited = 0
-		s := d.ready.Pop()
-		s.waiting = false
-		if p := s.sender.Phase(); p == ndp.Done || p == ndp.Failed {
-			if s.dead {
-				d.recycleFlow(s)
-			}
-			continue
-		}
+	full, _ := d.wireSizes()
+	for s := d.takeReady(now, d.config.MTU, full); s != nil; s = d.takeReady(now, d.config.MTU, full) {
 		var h ndp.Header
 		if payload, ok := s.sender.Next(now, &h); ok {
 			d.emitPacket(now, &h, payload, &s.route, pulledFlow{s.Record.ID, s.Size, s.Tag})
@@ -377,34 +298,17 @@ func (d *PulledStreams) receiveData(now units.Time, p *packet.Packet, b *pulledP
 }
 
 // UnderWay implements Carrier.
-func (d *PulledStreams) UnderWay(f func(*records.Record)) {
-	for _, s := range d.sending {
-		d.updateRecord(s)
-		f(&s.Record)
-	}
-	for _, list := range [][]*pulledOut{d.refused, d.over} {
-		for _, s := range list {
-			f(&s.Record)
-		}
-	}
-}
+func (d *PulledStreams) UnderWay(f func(*records.Record)) { d.eachRecord(d.updateRecord, f) }
 
 // EachFlow calls f with the flows from the host that are under way, in the order in which
 // they began. x is valid only during the call.
 func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
-	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
-	slices.Sort(d.order)
-	for _, id := range d.order {
-		f(d.flowState(d.sending[id]))
-	}
+	d.eachInOrder(func(s *ndpFlow) { f(d.flowState(s)) })
 }
-
-// OnFlowEnd makes gone be called with each flow from the host when it ends, in its final state.
-func (d *PulledStreams) OnFlowEnd(onEnd func(now units.Time, x *StreamFlow)) { d.onFlowEnd = onEnd }
 
 // flowState returns the state of a flow. Its window is the initial window, and its rate the line
 // rate.
-func (d *PulledStreams) flowState(s *pulledOut) *StreamFlow {
+func (d *PulledStreams) flowState(s *ndpFlow) *StreamFlow {
 	x := &s.sender
 	d.seen = StreamFlow{
 		ID: s.ID, NDP: true, Number: x.Connection, From: netip.AddrPortFrom(s.from, 0), To: netip.AddrPortFrom(s.to, ndp.Port),

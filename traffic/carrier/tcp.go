@@ -11,7 +11,6 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/wire"
@@ -79,51 +78,32 @@ type StreamOutlet struct {
 	Offload bool                                               // tcp.Config.Offload of the host
 }
 
-// Streams carries the flows of one traffic over TCP, from and to one host. Flows that may
-// send take turns, one segment each, and pass a segment to the host's port only while less
-// than two full packets wait there: so windows, rates and retransmissions are decided late,
-// and no flow fills the host's queue. Acknowledgements do not wait for that.
+// Streams carries the flows of one traffic over TCP, from and to one host. Acknowledgements do not
+// wait for room at the host's port.
 type Streams struct {
-	endpoint
+	outgoingFlows[tcpSender]
 	config TCP
 	traits cc.Traits
-	out    *StreamOutlet
 
-	senders    agenda.Agenda[*outgoing]
 	receivers  agenda.Agenda[*accepted]
-	sending    map[uint64]*outgoing // by ID of the flow
 	coming     map[uint64]*accepted
-	numbers    map[int32]uint32              // flows so far, by receiver
-	hearing    map[messageReceiver]*outgoing // whose rate controls hear messages, if any do
+	hearing    map[messageReceiver]*tcpFlow // whose rate controls hear messages, if any do
 	ccMessages cc.Outbox
-	refused    []*outgoing
-	over       []*outgoing // and not reported yet
 	ipID       uint16
 
-	ready  queue.FIFO[*outgoing] // flows that may send, in turn
-	look   units.Time            // when to check again whether the port has room; units.Never while no flow waits
-	relook units.Time            // likewise for messages of rate controls
-	waited uint8                 // consecutive checks that found no room
+	relook  units.Time   // when to check again whether the port has room for messages of rate controls
+	counted tcp.Counters // of flows that are over
 
-	counted   tcp.Counters // of flows that are over
-	onFlowEnd func(now units.Time, x *StreamFlow)
-	seen      StreamFlow // the flow that was read last
-	order     []uint64   // for EachFlow
-
-	freeOut *outgoing
-	freeIn  *accepted
+	freeIn *accepted
 }
 
-// outgoing is a flow from this host.
-type outgoing struct {
-	agenda.Task[*outgoing]
-	records.Record
-	route
-	sender  tcp.Sender
-	next    *outgoing  // in freeOut
-	line    units.Rate // as known to its control
-	waiting bool       // it is in ready
-	dead    bool       // reported to its host as over, but still in ready
+// tcpFlow is a flow from this host.
+type tcpFlow = outgoing[tcpSender]
+
+// tcpSender is the sender of a flow.
+type tcpSender struct {
+	tcp.Sender
+	line units.Rate // as known to its control
 }
 
 // accepted is a flow to this host.
@@ -143,8 +123,8 @@ type accepted struct {
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	c.Offload = o.Offload
 	return &Streams{
-		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, traits: cc.TraitsOf(c.Control), out: &o, look: units.Never, relook: units.Never,
-		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[messageReceiver]*outgoing{},
+		outgoingFlows: newOutgoingFlows[tcpSender](h, traffic, &o), config: c, traits: cc.TraitsOf(c.Control), relook: units.Never,
+		coming: map[uint64]*accepted{}, hearing: map[messageReceiver]*tcpFlow{},
 	}
 }
 
@@ -156,32 +136,19 @@ const (
 
 // Start implements Carrier.
 func (d *Streams) Start(now units.Time, r *records.Record) {
-	s := d.freeOut
-	if s == nil {
-		s = new(outgoing)
-		d.senders.EnrolTask(&s.Task, s)
-	} else {
-		d.freeOut = s.next
-	}
-	s.Record, s.next, s.dead = *r, nil, false
-	s.Started = now
-	if s.route, s.Failure = d.resolveDestination(r, "TCP"); s.Failure == "" {
+	if s, ok := d.startFlow(now, r, "TCP"); ok {
 		d.openFlow(now, s)
-		return
 	}
-	s.State = records.Failed
-	d.refused = append(d.refused, s)
-	d.host.WakeAt(now)
 }
 
 // openFlow opens a flow's connection.
-func (d *Streams) openFlow(now units.Time, s *outgoing) {
+func (d *Streams) openFlow(now units.Time, s *tcpFlow) {
 	n := d.numbers[s.To]
 	d.numbers[s.To]++
 	s.SrcPort = uint16(firstPort + (mixBits(uint64(s.From)<<32|uint64(s.To))+uint64(n))%portCount)
 	full, ack := d.wireSizes()
-	s.line = d.out.Rate()
-	f := cc.Flow{Line: s.line, MTU: d.config.FullPayload(), Packet: full, DelayedAcks: d.config.AckEvery > 1, Rand: d.out.Rand}
+	s.sender.line = d.out.Rate()
+	f := cc.Flow{Line: s.sender.line, MTU: d.config.FullPayload(), Packet: full, DelayedAcks: d.config.AckEvery > 1, Rand: d.out.Rand}
 	if d.traits.NeedsPath {
 		f.Path = d.out.Trip(s.to, full, ack)
 	}
@@ -204,67 +171,48 @@ func (d *Streams) wireSizes() (full, ack units.Bytes) {
 }
 
 // rescheduleFlow schedules a flow's further work, or ends the flow if it is over.
-func (d *Streams) rescheduleFlow(now units.Time, s *outgoing) {
+func (d *Streams) rescheduleFlow(now units.Time, s *tcpFlow) {
 	d.queueMessages(now, s)
 	switch s.sender.Phase() {
 	case tcp.Done:
-		d.endFlow(now, s, records.Done)
+		d.closeFlow(now, s, records.Done)
 		return
 	case tcp.Failed:
 		s.Failure = s.sender.Failure()
-		d.endFlow(now, s, records.Failed)
+		d.closeFlow(now, s, records.Failed)
 		return
 	}
 	at, ready := s.sender.NextTimer(), s.sender.NextDeparture()
 	switch {
 	case ready > now:
 		at = min(at, ready)
-	case !s.waiting:
-		s.waiting = true
-		d.ready.Push(s)
+	default:
+		d.addReady(s)
 	}
 	d.senders.WakeAt(&s.Task, at)
 }
 
-// endFlow ends a flow; Work reports this to the host.
-func (d *Streams) endFlow(now units.Time, s *outgoing, state records.State) {
-	d.senders.Remove(&s.Task)
+// closeFlow counts a flow whose connection has ended, and ends it.
+func (d *Streams) closeFlow(now units.Time, s *tcpFlow, state records.State) {
 	if d.onFlowEnd != nil {
 		d.onFlowEnd(now, d.flowState(now, s))
 	}
-	delete(d.sending, s.ID)
 	d.counted.AddCounters(s.sender.Counters())
 	if k := (messageReceiver{s.to, s.SrcPort}); d.hearing[k] == s {
 		delete(d.hearing, k)
 	}
 	d.updateRecord(s)
-	s.State = state
-	d.over = append(d.over, s)
-	d.host.WakeAt(now)
+	d.endFlow(now, s, state)
 }
 
 // updateRecord updates a flow's record.
-func (d *Streams) updateRecord(s *outgoing) {
+func (d *Streams) updateRecord(s *tcpFlow) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.AckedBytes()
-}
-
-// recycleFlow keeps a finished flow's state for reuse.
-func (d *Streams) recycleFlow(s *outgoing) {
-	if s.waiting {
-		s.dead = true // send finds it
-		return
-	}
-	s.next, d.freeOut = d.freeOut, s
 }
 
 // DoWork implements Carrier.
 func (d *Streams) DoWork(now units.Time) {
-	for len(d.refused) > 0 {
-		s := d.refused[0]
-		d.refused = d.refused[1:]
-		d.host.RecordEnd(now, &s.Record, 0)
-		d.recycleFlow(s)
-	}
+	d.reportRefused(now)
 	for k := d.senders.TakeDue(now); k != nil; k = d.senders.TakeDue(now) {
 		k.Owner.sender.OnTimer(now)
 		d.rescheduleFlow(now, k.Owner)
@@ -275,13 +223,7 @@ func (d *Streams) DoWork(now units.Time) {
 	}
 	d.sendMessages(now)
 	d.sendReady(now)
-	// An agent that is told of a flow may start others, which proceed in the next DoWork.
-	for i := 0; i < len(d.over); i++ {
-		s := d.over[i]
-		d.host.RecordEnd(now, &s.Record, s.ID)
-		d.recycleFlow(s)
-	}
-	d.over = d.over[:0]
+	d.reportOver(now)
 	d.reportArrived(now)
 	d.requestWork()
 }
@@ -291,30 +233,12 @@ func (d *Streams) requestWork() {
 	d.host.WakeAt(min(d.senders.Next(), d.receivers.Next(), d.look, d.relook))
 }
 
-// maxWaits limits the interval between checks of the port while it is paused: to
-// this many doublings of the time of a packet.
-const maxWaits = 2
-
 // sendReady lets the flows that may send do so in turn, while the host's port has room.
 func (d *Streams) sendReady(now units.Time) {
 	full, _ := d.wireSizes()
-	for d.look = units.Never; d.ready.Len() > 0; {
-		if d.out.Queued(now) >= 2*d.config.MTU {
-			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
-			d.waited = min(d.waited+1, maxWaits)
-			return
-		}
-		d.waited = 0
-		s := d.ready.Pop()
-		s.waiting = false
-		if p := s.sender.Phase(); p == tcp.Done || p == tcp.Failed {
-			if s.dead {
-				d.recycleFlow(s)
-			}
-			continue
-		}
-		if line := d.out.Rate(); line != s.line {
-			s.line = line
+	for s := d.takeReady(now, d.config.MTU, full); s != nil; s = d.takeReady(now, d.config.MTU, full) {
+		if line := d.out.Rate(); line != s.sender.line {
+			s.sender.line = line
 			s.sender.Control().SetLineRate(now, line)
 		}
 		var g tcp.Segment
@@ -436,14 +360,4 @@ func (d *Streams) sendPending(now units.Time, a *accepted) {
 }
 
 // UnderWay implements Carrier.
-func (d *Streams) UnderWay(f func(*records.Record)) {
-	for _, s := range d.sending {
-		d.updateRecord(s)
-		f(&s.Record)
-	}
-	for _, list := range [][]*outgoing{d.refused, d.over} {
-		for _, s := range list {
-			f(&s.Record)
-		}
-	}
-}
+func (d *Streams) UnderWay(f func(*records.Record)) { d.eachRecord(d.updateRecord, f) }

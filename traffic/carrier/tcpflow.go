@@ -2,9 +2,7 @@ package carrier
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
@@ -38,19 +36,11 @@ func (x *StreamFlow) Name() string {
 // EachFlow calls f with the TCP flows from the host that are under way, in the order in
 // which they began. x is valid only during the call.
 func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
-	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
-	slices.Sort(d.order)
-	for _, id := range d.order {
-		f(d.flowState(now, d.sending[id]))
-	}
+	d.eachInOrder(func(s *tcpFlow) { f(d.flowState(now, s)) })
 }
 
-// OnFlowEnd makes gone be called with each TCP flow from the host when it ends, in its final
-// state.
-func (d *Streams) OnFlowEnd(onEnd func(now units.Time, x *StreamFlow)) { d.onFlowEnd = onEnd }
-
 // flowState returns the state of a flow.
-func (d *Streams) flowState(now units.Time, s *outgoing) *StreamFlow {
+func (d *Streams) flowState(now units.Time, s *tcpFlow) *StreamFlow {
 	c := s.sender.Control()
 	d.seen = StreamFlow{
 		ID: s.ID, From: netip.AddrPortFrom(s.from, s.SrcPort), To: netip.AddrPortFrom(s.to, d.listenPort()),
