@@ -1,8 +1,9 @@
 package main
 
 import (
-	"context"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"testing"
@@ -111,7 +112,9 @@ func TestCut_KeepsTheWidthOfATerminal(t *testing.T) {
 }
 
 func TestExec_InterruptReachesWhatACommandHasStarted(t *testing.T) {
-	ctx, interrupt := context.WithCancel(t.Context())
+	// As in main: what is started takes the signal, also if this process began with it ignored,
+	// as what a script puts into the background does.
+	ctx, interrupt := signal.NotifyContext(t.Context(), os.Interrupt)
 	c := commandStage("sleep", "").newCommand(ctx, "sh", "-c", "sleep 1000; echo goes on; sleep 1000")
 	out, err := c.StdoutPipe()
 	if err == nil {
