@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/appends"
@@ -60,6 +61,9 @@ var vet = []*analysis.Analyzer{
 }
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // it takes a third less processor time, and 1 GB more
+	}
 	c := lintcmd.NewCommand("lint")
 	c.ParseFlags(os.Args[1:])
 	c.AddAnalyzers(simple.Analyzers...)
