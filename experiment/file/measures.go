@@ -143,7 +143,7 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 	}
 	switch {
 	case *of == cell.QueueSeries && len(v.e.Record.Queues) == 0:
-		v.ReportFault(of, "write record: {every: 10us, queues: '*'}", "nothing records queues over time")
+		v.ReportFault(of, "write record: {every: 10us, queues: '*:*'}", "nothing records queues over time")
 	case *of == cell.FlowSeries && len(v.e.Record.Flows) == 0:
 		v.ReportFault(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
 	}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -62,7 +63,12 @@ type Server struct {
 	server  *natsserver.Server
 	options Options
 	lock    *os.File
+	failed  chan error
 }
+
+// Failed returns a channel with the error of a server that can no longer store jobs and results,
+// such as that of a full disk.
+func (s *Server) Failed() <-chan error { return s.failed }
 
 // Serve starts a server. It refuses to listen on addresses other than loopback if anyone
 // who reaches it could use it.
@@ -75,12 +81,12 @@ func Serve(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, lock: lock}
+	s := &Server{options: o, lock: lock, failed: make(chan error, 1)}
 	if s.server, err = natsserver.NewServer(options); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	log := &logger{report: o.Log}
+	log := &logger{report: o.Log, failed: s.failed}
 	s.server.SetLogger(log, false, false)
 	s.server.Start()
 	for began := time.Now(); !s.server.ReadyForConnections(100 * time.Millisecond); {
@@ -248,6 +254,7 @@ func (s *Server) Close() {
 // logger forwards the server's warnings.
 type logger struct {
 	report func(string)
+	failed chan<- error // with room for the first error that files cannot be written
 
 	mu     sync.Mutex
 	reason string // why the server cannot continue
@@ -266,11 +273,23 @@ func (l *logger) logLine(level, format string, args []any) {
 	}
 }
 
-func (l *logger) Noticef(string, ...any)            {}
-func (l *logger) Debugf(string, ...any)             {}
-func (l *logger) Tracef(string, ...any)             {}
-func (l *logger) Warnf(format string, args ...any)  { l.logLine("warning", format, args) }
-func (l *logger) Errorf(format string, args ...any) { l.logLine("error", format, args) }
+func (l *logger) Noticef(string, ...any)           {}
+func (l *logger) Debugf(string, ...any)            {}
+func (l *logger) Tracef(string, ...any)            {}
+func (l *logger) Warnf(format string, args ...any) { l.logLine("warning", format, args) }
+func (l *logger) Errorf(format string, args ...any) {
+	l.logLine("error", format, args)
+	for _, a := range args {
+		err, ok := a.(error)
+		if !ok || !slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO}, func(e error) bool { return errors.Is(err, e) }) {
+			continue
+		}
+		select {
+		case l.failed <- fmt.Errorf("the NATS server cannot store jobs and results: %w", err):
+		default: // not the first
+		}
+	}
+}
 
 // Fatalf must not exit the program, although the server assumes that it does.
 func (l *logger) Fatalf(format string, args ...any) {
