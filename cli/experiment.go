@@ -231,7 +231,7 @@ func (r *experimentRun) newRunner(ctx context.Context) (experiment.Runner, func(
 		}
 		closers, access, failed = append(closers, s.Close), a, s.Failed()
 	}
-	client, err := cluster.Dial(ctx, access)
+	client, err := f.access.dialServer(ctx, access)
 	if err != nil {
 		closeAll()
 		return nil, nil, err

@@ -58,6 +58,9 @@ const (
 	startTime = 5 * time.Minute
 )
 
+// ErrUnprotected is wrapped by the error of a server that others could reach without credentials.
+var ErrUnprotected = errors.New("anyone who can reach it could run jobs on the workers")
+
 // Server is a NATS server in this process.
 type Server struct {
 	server  *natsserver.Server
@@ -125,7 +128,7 @@ func (o Options) natsOptions() (*natsserver.Options, error) {
 		return nil, fmt.Errorf("address %q: %w", o.Address, err)
 	}
 	if !local && o.User == "" && o.Token == "" && o.ClientCA == "" {
-		return nil, fmt.Errorf("address %s: anyone who can reach it could run jobs on the workers: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address)
+		return nil, fmt.Errorf("address %s: %w: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address, ErrUnprotected)
 	}
 	options := &natsserver.Options{
 		ServerName:         "weft",
@@ -217,7 +220,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // URLs returns the URLs at which workers and coordinators reach the server, without
-// passwords: one for each address of the machine if it listens on all of them.
+// passwords: one for each address of the machine if it listens on all of them, loopback only if the
+// machine has no other.
 func (s *Server) URLs() []string {
 	scheme := "nats"
 	if s.options.Cert != "" {
@@ -234,6 +238,9 @@ func (s *Server) URLs() []string {
 			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() {
 				hosts = append(hosts, ip.IP.String())
 			}
+		}
+		if hosts == nil {
+			hosts = []string{"127.0.0.1"}
 		}
 	}
 	var all []string
