@@ -56,9 +56,9 @@ stopped, and after a change of the file only the changed cells run.
 With clock: wall in the file a cell is a lab with real hosts, in which the file's
 programs run, as with weft up and weft exec; their output is measured. This needs
 root or a user namespace, as weft up does.`,
-		Example: `  weft experiment papers/fct/websearch.yaml --quick
-  weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
-  weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
+		Example: `  weft experiment papers/websearch/websearch.yaml --quick
+  weft experiment papers/websearch/websearch.yaml -o out --seed 1,2,3
+  weft experiment papers/websearch/websearch.yaml -o part3 --part 3/16`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.checkFlags(c.Flags()); err != nil {
@@ -67,7 +67,7 @@ root or a user namespace, as weft up does.`,
 			return runExperiment(c.Context(), args[0], &f)
 		},
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result, in the current directory")
 	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of the file's, such as 1,2,3")
 	numberFlag(c, &f.jobs, "jobs", "j", "virtual-time cells that run in parallel; default one per core. Wall-clock cells run one at a time")

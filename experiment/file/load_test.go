@@ -164,6 +164,28 @@ plot:
 	}
 }
 
+// TestConditions_AreCheckedBeforeTheRun: a condition that cannot be read is an error at its place,
+// also on columns of series and in pictures, which are read only after the cells have run.
+func TestConditions_AreCheckedBeforeTheRun(t *testing.T) {
+	for old, c := range map[string]struct{ now, want string }{
+		`where: {class: "", time_s: ">=10us"}`:              {`where: {class: "", time_s: ">=10KB"}`, `time_s: "KB" is not a unit of time`},
+		`where: {class: "", time_s: ">=10us"`:               {`where: {class: "[", time_s: ">=10us"`, `class: "[" is not a pattern`},
+		`queue_bytes, split: port`:                          {`queue_bytes, split: port, where: {queue_bytes: [1KB, 5KB..1KB]}`, `queue_bytes: "5KB..1KB" is empty`},
+		`{of: streams, column: loss_share}`:                 {`{of: streams, column: loss_share, where: {delay_mean_us: "<1KB"}}`, `delay_mean_us: "KB" is not a unit of time`},
+		`  queue: {kind: time, of: queue-series, column: q`: {"  fct: {kind: cdf, of: flows, column: fct_s, where: {counted: yes}}\n  queue: {kind: time, of: queue-series, column: q", `counted: "yes" is not a number: write true or false`},
+	} {
+		text := strings.Replace(whole, old, c.now, 1)
+		if text == whole {
+			t.Fatalf("the experiment has no %s", old)
+		}
+		_, err := Parse("x.yaml", []byte(text), Options{})
+		var all yamlfile.Errors
+		if !errors.As(err, &all) || len(all) != 1 || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "x.yaml:") {
+			t.Errorf("%s: %v, want %q", c.now, err, c.want)
+		}
+	}
+}
+
 // TestLabFile_ErrorsReferToIt checks that the lab's path is relative to the experiment, and that errors
 // in the lab refer to its own file.
 func TestLabFile_ErrorsReferToIt(t *testing.T) {
