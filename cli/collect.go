@@ -25,7 +25,7 @@ missing from all parts are listed.`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return collectParts(c.Context(), args[0], args[1:], &f) },
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result, in the current directory")
 	c.Flags().BoolVar(&f.quick, "quick", false, "the parts are of the file's quick form")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds of the parts, if not the file's")
 	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -57,9 +56,9 @@ stopped, and after a change of the file only the changed cells run.
 With clock: wall in the file a cell is a lab with real hosts, in which the file's
 programs run, as with weft up and weft exec; their output is measured. This needs
 root or a user namespace, as weft up does.`,
-		Example: `  weft experiment papers/fct/websearch.yaml --quick
-  weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
-  weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
+		Example: `  weft experiment papers/websearch/websearch.yaml --quick
+  weft experiment papers/websearch/websearch.yaml -o out --seed 1,2,3
+  weft experiment papers/websearch/websearch.yaml -o part3 --part 3/16`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.checkFlags(c.Flags()); err != nil {
@@ -68,7 +67,7 @@ root or a user namespace, as weft up does.`,
 			return runExperiment(c.Context(), args[0], &f)
 		},
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result, in the current directory")
 	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of the file's, such as 1,2,3")
 	numberFlag(c, &f.jobs, "jobs", "j", "virtual-time cells that run in parallel; default one per core. Wall-clock cells run one at a time")
@@ -175,7 +174,7 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		nextSignalKills()
 	}
 	if err != nil {
-		return err
+		return r.explainStop(err)
 	}
 	report := r.Report(r.jobs, outcomes, r.version, r.commandAgain(name))
 	if interrupted != nil && report.Partial != "" {
@@ -188,6 +187,12 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		return interrupted.exitError("after %d of %d cells: run the same command again to continue", report.CountCells(experiment.Done), len(report.Cells))
 	}
 	return verdictOf(report)
+}
+
+// explainStop adds to the error of a run how many of its cells can be continued with.
+func (r *experimentRun) explainStop(err error) error {
+	stored := len(r.jobs) - r.toRun(experiment.Virtual) - r.toRun(experiment.Wall)
+	return fmt.Errorf("%w\n%d of %d cells are stored: run the same command again to continue", err, stored, len(r.jobs))
 }
 
 // toRun counts the cells with clock c that have not been run.
@@ -218,14 +223,15 @@ func (r *experimentRun) newRunner(ctx context.Context) (experiment.Runner, func(
 		}
 	}
 	access := f.access.accessTo(f.on)
+	var failed <-chan error // of the server, if it is ours
 	if f.serve != "" {
 		s, a, err := f.access.serveStore(f.serve, f.out)
 		if err != nil {
 			return nil, nil, err
 		}
-		closers, access = append(closers, s.Close), a
+		closers, access, failed = append(closers, s.Close), a, s.Failed()
 	}
-	client, err := cluster.Dial(ctx, access)
+	client, err := f.access.dialServer(ctx, access)
 	if err != nil {
 		closeAll()
 		return nil, nil, err
@@ -242,7 +248,7 @@ func (r *experimentRun) newRunner(ctx context.Context) (experiment.Runner, func(
 		}()
 		closers = append(closers, func() { cancel(); <-done })
 	}
-	return &remote.Runner{Client: client, ID: r.experimentID(), Title: r.Name, Version: r.version}, closeAll, nil
+	return &remote.Runner{Client: client, ID: r.experimentID(), Title: r.Name, Version: r.version, Failed: failed}, closeAll, nil
 }
 
 // experimentID identifies the experiment on a server by its cells and the build that runs them.
@@ -348,30 +354,14 @@ func (r *experimentRun) listCells() error {
 	return nil
 }
 
-// writeAndPrint writes the result and prints it.
+// writeAndPrint writes the result and prints it, also if it cannot be written.
 func (r *experimentRun) writeAndPrint(report *experiment.Report) error {
-	if err := os.MkdirAll(r.flags.out, 0o777); err != nil {
-		return err
-	}
 	var json, text strings.Builder
 	if err := report.WriteJSON(&json); err != nil {
 		return err
 	}
 	report.WriteText(&text)
-	write := func(name, data string) error {
-		return renameio.WriteFile(filepath.Join(r.flags.out, name), []byte(data), 0o666)
-	}
-	err := errors.Join(write("result.json", json.String()), write("result.txt", text.String()))
-	var pictures []page.Picture
-	if !r.flags.noDraw {
-		drawn, derr := draw.DrawPlots(r.Experiment, report, r.jobs, r.store, r.flags.out)
-		err = errors.Join(err, derr)
-		for _, d := range drawn {
-			pictures = append(pictures, page.Picture{Name: d.Name, Caption: d.Caption, Wide: d.Wide, SVG: d.SVG})
-		}
-	}
-	var html strings.Builder
-	err = errors.Join(err, page.Write(&html, report, pictures, time.Now()), write("index.html", html.String()))
+	err := r.writeFiles(report, json.String(), text.String())
 	if r.flags.json {
 		printText(json.String())
 	} else {
@@ -379,6 +369,36 @@ func (r *experimentRun) writeAndPrint(report *experiment.Report) error {
 		printf("\nresults  %s\n", filepath.Join(r.flags.out, "index.html"))
 	}
 	return err
+}
+
+// writeFiles writes the result, the pictures and the page into the directory of the results.
+func (r *experimentRun) writeFiles(report *experiment.Report, json, text string) error {
+	if err := os.MkdirAll(r.flags.out, 0o777); err != nil {
+		return err
+	}
+	file := func(name, data string) error {
+		return experiment.WriteFile(filepath.Join(r.flags.out, name), []byte(data))
+	}
+	if err := file("result.json", json); err != nil {
+		return err
+	}
+	if err := file("result.txt", text); err != nil {
+		return err
+	}
+	var drawn []draw.Drawn
+	var err error // of pictures: the page has the others
+	if !r.flags.noDraw {
+		drawn, err = draw.DrawPlots(r.Experiment, report, r.jobs, r.store, r.flags.out)
+	}
+	var pictures []page.Picture
+	for _, d := range drawn {
+		pictures = append(pictures, page.Picture{Name: d.Name, Caption: d.Caption, Wide: d.Wide, SVG: d.SVG})
+	}
+	var html strings.Builder
+	if err := page.Write(&html, report, pictures, time.Now()); err != nil {
+		return err
+	}
+	return errors.Join(err, file("index.html", html.String()))
 }
 
 // verdictOf returns an error if a cell or an expectation failed.

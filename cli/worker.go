@@ -30,7 +30,7 @@ nats://server:4222, until Ctrl-C. weft experiment --on URL puts them there. The
 server needs JetStream. Both sides must be the same build of weft.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := cluster.Dial(c.Context(), access.accessTo(args[0]))
+			client, err := access.dialServer(c.Context(), access.accessTo(args[0]))
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ server needs JetStream. Both sides must be the same build of weft.`,
 			if errors.Is(err, context.Canceled) {
 				return nil // Ctrl-C is the normal end
 			}
-			return err
+			return explainAccess(err)
 		},
 	}
 	numberFlag(c, &w.Slots, "jobs", "j", "cells that run in parallel; default one per core")

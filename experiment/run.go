@@ -12,6 +12,7 @@ import (
 // Run runs the jobs of an experiment that are not in the store, stores their tables, and
 // measures all cells. The outcomes are in the order of the cells. If ctx ends or the
 // runner fails, cells that have not ended are Missing, and Run returns the runner's error.
+// It stops the runner at the first result that cannot be stored, and returns that error.
 func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner Runner, w Watcher) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(jobs))
 	var left []Job
@@ -31,9 +32,11 @@ func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner R
 	if len(left) == 0 {
 		return outcomes, nil
 	}
-	k := &keeper{Watcher: w, e: e, jobs: jobs, index: index, store: store, outcomes: outcomes}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	k := &keeper{Watcher: w, e: e, jobs: jobs, index: index, store: store, outcomes: outcomes, stop: stop}
 	err := runner.Run(ctx, left, k)
-	if err == nil {
+	if k.err != nil {
 		err = k.err
 	}
 	return outcomes, err
@@ -110,7 +113,8 @@ type keeper struct {
 	index    []int
 	store    *Store
 	outcomes []Outcome
-	err      error
+	stop     context.CancelCauseFunc // of the runner
+	err      error                   // of the first result that could not be stored
 }
 
 // Started forwards the call.
@@ -119,17 +123,21 @@ func (k *keeper) Started(job int, where string) { k.Watcher.Started(k.index[job]
 // Progress forwards the call.
 func (k *keeper) Progress(job int, p Progress) { k.Watcher.Progress(k.index[job], p) }
 
-// Ended stores the result.
+// Ended stores the result, or stops the runner if it cannot.
 func (k *keeper) Ended(job int, r Result) {
+	if k.err != nil {
+		return // the runner is stopping
+	}
 	i := k.index[job]
 	if r.Err == nil {
 		var b table.Bundle
 		if b, r.Err = table.ReadZip(r.Tables); r.Err != nil {
 			r.Err = fmt.Errorf("its tables cannot be read: %w", r.Err)
+		} else if err := k.store.Put(k.jobs[i].Key, r.Tables); err != nil {
+			k.err = fmt.Errorf("the result of %s cannot be stored: %w", k.jobs[i].Name, err)
+			k.stop(k.err)
+			return
 		} else {
-			if err := k.store.Put(k.jobs[i].Key, r.Tables); err != nil && k.err == nil {
-				k.err = err
-			}
 			k.outcomes[i] = k.e.measureOutcome(b)
 		}
 	}

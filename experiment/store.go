@@ -46,12 +46,23 @@ func (s *Store) Has(key string) bool {
 // from none.
 func (s *Store) CreateDirectory() error { return os.MkdirAll(s.dir, 0o777) }
 
-// Put stores the tables of a job atomically.
+// Put stores the tables of a job atomically. Its error names the file.
 func (s *Store) Put(key string, zip []byte) error {
 	if err := s.CreateDirectory(); err != nil {
 		return err
 	}
-	return renameio.WriteFile(s.cellFile(key), zip, 0o666)
+	return WriteFile(s.cellFile(key), zip)
+}
+
+// WriteFile writes a file of results atomically: it is complete or not there. Its error names the
+// file, not the temporary one that takes its place.
+func WriteFile(name string, data []byte) error {
+	err := renameio.WriteFile(name, data, 0o666)
+	var temporary *fs.PathError
+	if errors.As(err, &temporary) {
+		return &fs.PathError{Op: temporary.Op, Path: name, Err: temporary.Err}
+	}
+	return err
 }
 
 // CopyFrom copies the tables of a job from another store, if only that one has them.

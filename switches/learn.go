@@ -70,7 +70,7 @@ type decision struct {
 type action uint8
 
 const (
-	toAll      action = iota // of a group
+	toAll      action = iota // of a group, except reports about groups (snoop.go)
 	toUnknown                // to all, because nobody knows its place
 	toEndpoint               // by the computed paths
 	along                    // one branch of the tree
@@ -99,6 +99,8 @@ func (s *Switch) sendByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 		if d.action == toUnknown {
 			s.unknown++
 			p.Dest = packet.ByMAC
+		} else if s.sendReport(now, in, p) {
+			return packet.Fine
 		}
 		if !s.floodPacket(now, in, p) {
 			return packet.NoRoute
@@ -159,6 +161,10 @@ func (s *Switch) peekByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 		return packet.Fine
 	case refuse:
 		return d.fate
+	case toAll:
+		if membershipOf(in, p) == wire.MembershipReport {
+			return packet.Fine
+		}
 	}
 	return s.peekFlood(in)
 }

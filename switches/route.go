@@ -263,7 +263,7 @@ func (s *Switch) answerARP(now units.Time, in *port.Port, p *packet.Packet) bool
 	return true
 }
 
-// consumePacket frees a packet that was for the router.
+// consumePacket frees a packet that was for the switch.
 func (s *Switch) consumePacket(p *packet.Packet) {
 	s.consumed++
 	s.pool.Free(p)

@@ -66,6 +66,8 @@ type Switch struct {
 	onTree   bool
 	unknown  uint64
 
+	routersUntil []units.Time // by port: until then it leads to a multicast router; nil if none has been heard
+
 	seed       uint64 // of ECMP
 	table      Table
 	pool       *packet.Pool
@@ -91,7 +93,8 @@ func (s *Switch) ReplicatedPackets() uint64 { return s.replicated }
 // OriginatedPackets returns the number of packets that the switch generated.
 func (s *Switch) OriginatedPackets() uint64 { return s.originated }
 
-// ConsumedPackets returns the number of packets that were for the switch itself.
+// ConsumedPackets returns the number of packets that were for the switch itself: for a router's
+// address, and about multicast groups.
 func (s *Switch) ConsumedPackets() uint64 { return s.consumed }
 
 // SetChassis sets what the ports of a switch with traffic classes share.
@@ -246,9 +249,14 @@ func (s *Switch) isFloodPort(i int, q, in *port.Port) bool {
 // floodPacket sends a copy to every tree port except the one the packet came in on. It
 // returns false if there is none; the caller then still owns the packet.
 func (s *Switch) floodPacket(now units.Time, in *port.Port, p *packet.Packet) bool {
+	return s.floodWhere(now, in, p, func(int) bool { return true })
+}
+
+// floodWhere does so with those of the ports for which isWanted is true.
+func (s *Switch) floodWhere(now units.Time, in *port.Port, p *packet.Packet, isWanted func(port int) bool) bool {
 	var out *port.Port
 	for i, q := range s.Ports {
-		if !s.isFloodPort(i, q, in) {
+		if !s.isFloodPort(i, q, in) || !isWanted(i) {
 			continue
 		}
 		if out != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -96,6 +97,14 @@ func (on *Prediction) hostCost(n *plan.Node, r units.Rate, mtu units.Bytes, furt
 // dilationFor returns the dilation at which a load, in engines, is within the safe share.
 func dilationFor(load float64) int { return max(int(math.Ceil(load/safeShare)), 1) }
 
+// dilationText names a dilation, or says that it is above the limit.
+func dilationText(n int) string {
+	if n > wall.MaxDilation {
+		return fmt.Sprintf("more than the largest dilation, %d", wall.MaxDilation)
+	}
+	return fmt.Sprintf("dilation: %d", n)
+}
+
 // maxDistance returns the maximum number of switches between the first host and
 // another. In regular topologies that is about the maximum between any two hosts.
 func maxDistance(p *plan.Plan) (maxSwitches int) {
@@ -134,7 +143,7 @@ func maxDistance(p *plan.Plan) (maxSwitches int) {
 func (n *Need) text() string {
 	late := ""
 	if n.Late > 1 {
-		late = fmt.Sprintf(" Lateness here exceeds the file's limit: dilation: %d stays within it.", n.Late)
+		late = fmt.Sprintf(" Lateness here exceeds the file's limit: %s stays within it.", dilationText(n.Late))
 	}
 	if n.Unknown != "" {
 		return fmt.Sprintf("not known, because %s.%s", n.Unknown, late)
@@ -142,11 +151,11 @@ func (n *Need) text() string {
 	if n.All == 1 {
 		return fmt.Sprintf("none: all %d hosts can send at once at the rates of their links, %s.%s", n.Hosts, report.Rate(float64(n.Offered)), late)
 	}
-	said := fmt.Sprintf("dilation: %d, if all %d hosts send at once at the rates of their links, %s", n.All, n.Hosts, report.Rate(float64(n.Offered)))
+	said := fmt.Sprintf("%s, if all %d hosts send at once at the rates of their links, %s", dilationText(n.All), n.Hosts, report.Rate(float64(n.Offered)))
 	if n.Hosts > 1 && n.One < n.All {
 		one := "none"
 		if n.One > 1 {
-			one = fmt.Sprintf("dilation: %d", n.One)
+			one = dilationText(n.One)
 		}
 		said += "; " + one + " for one of them"
 	}

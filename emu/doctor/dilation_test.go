@@ -77,3 +77,15 @@ func TestNeed_IsTheDilationForTheLinks(t *testing.T) {
 		t.Errorf("nothing was measured: %+v", n)
 	}
 }
+
+// TestNeed_NamesNoDilationAboveTheLimit: a lab that is too fast at any dilation gets no figure that
+// its file would be refused for.
+func TestNeed_NamesNoDilationAboveTheLimit(t *testing.T) {
+	n := Need{Hosts: 5, Offered: units.Tbps, All: 1_800_000, One: 360_000, Late: 1_000_001}
+	said := n.text()
+	for _, want := range []string{"more than the largest dilation, 1000000, if all 5 hosts send at once", "; dilation: 360000 for one of them", "exceeds the file's limit: more than the largest dilation, 1000000"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q lacks %q", said, want)
+		}
+	}
+}

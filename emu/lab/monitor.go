@@ -98,6 +98,11 @@ func (l *Lab) readLoad() (now wall.Load, senders []sender, err error) {
 			}
 			senders = append(senders, from)
 		}
+		for _, s := range l.fabric.Switches {
+			if s != nil {
+				now.Copies += s.ReplicatedPackets()
+			}
+		}
 		now.Late = l.latenessSummary().P99
 	})
 	return now, senders, err

@@ -3,6 +3,7 @@ package labfile
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/emu/yamlfile"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -23,23 +24,20 @@ func (c *Count) UnmarshalText(b []byte) error {
 	return err
 }
 
-// MaxDilation leaves 100 kb/s of a link with 100 Gb/s.
-const MaxDilation = 1_000_000
-
 // Dilation is the factor by which a lab in the wall clock is slower than real
 // time.
 type Dilation int
 
-// UnmarshalText reads a number from 1 to MaxDilation.
+// UnmarshalText reads a number from 1 to wall.MaxDilation.
 func (d *Dilation) UnmarshalText(b []byte) error {
 	n, err := ParseDilation(string(b))
 	*d = Dilation(n)
 	return err
 }
 
-// ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
+// ParseDilation reads a dilation, such as "100": 1 to wall.MaxDilation.
 func ParseDilation(s string) (int, error) {
-	n, err := yamlfile.ParseInt([]byte(s), 1, MaxDilation)
+	n, err := yamlfile.ParseInt([]byte(s), 1, wall.MaxDilation)
 	if err != nil {
 		return n, fmt.Errorf("%w: dilation is the number of seconds of real time that one second of the lab takes", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/cc"
@@ -78,7 +79,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[MAC]():
 		return yamlfile.TextSchema(macForm)
 	case reflect.TypeFor[Dilation]():
-		return yamlfile.IntegerSchema(1, MaxDilation)
+		return yamlfile.IntegerSchema(1, wall.MaxDilation)
 	case reflect.TypeFor[Count]():
 		return yamlfile.IntegerSchema(1, MaxNodes)
 	case reflect.TypeFor[Radix]():

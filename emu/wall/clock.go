@@ -47,6 +47,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
+// MaxDilation is the largest dilation. It leaves 100 kb/s of a link with 100 Gb/s.
+const MaxDilation = 1_000_000
+
 // Clock maps real time to the emulated time of a run: the real time since its
 // start divided by the dilation, minus the time for which the clock stood still.
 // Nothing below the driver knows about the dilation.

@@ -21,6 +21,7 @@ type Load struct {
 	Suspended  units.Time // how long the machine was suspended; not in At or Stood
 	Packets    uint64     // packets that entered the fabric
 	Bytes      uint64     // bytes of their frames
+	Copies     uint64     // that switches made of broadcast and multicast packets
 
 	// Late and Demand are not sums. Late is the lateness that one delivery in a
 	// hundred exceeded. Demand is what the links of the hosts that send can carry
@@ -33,7 +34,7 @@ type Load struct {
 func (l Load) LoadSince(from Load) Load {
 	return Load{
 		At: l.At - from.At, Idle: l.Idle - from.Idle, Deliveries: l.Deliveries - from.Deliveries,
-		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Absent: l.Absent - from.Absent, Suspended: l.Suspended - from.Suspended, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes,
+		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Absent: l.Absent - from.Absent, Suspended: l.Suspended - from.Suspended, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes, Copies: l.Copies - from.Copies,
 		Late: l.Late, Demand: l.Demand,
 	}
 }
@@ -187,6 +188,11 @@ func (w *Watch) currentDilation() int { return max(w.Dilation, 1) }
 func (w *Watch) adviceFor(l Load, stolen units.Fraction) string {
 	seconds := w.realTime(l.wallTime()).Seconds()
 	packets, bits := float64(l.Packets)/seconds, float64(l.Bytes)*8/seconds
+	if l.Copies > l.Packets {
+		// What entered says nothing about how much the engine can carry.
+		return fmt.Sprintf("It handled %s packets/s and %s copies/s that switches made of them: a broadcast or multicast goes to every host of its network. Let the hosts send fewer, make networks smaller with routers (address: auto of switches), or run the lab in slow motion (dilation).",
+			formatSI(packets), formatSI(float64(l.Copies)/seconds))
+	}
 	now := fmt.Sprintf("%s packets/s (%sbps)", formatSI(packets), formatSI(bits))
 	if l.BusyShare() < fullShare {
 		text := fmt.Sprintf("The engine needed only %.0f%% of a core for %s, but did not get it in time: ", 100*float64(l.BusyShare()), now)
@@ -196,10 +202,13 @@ func (w *Watch) adviceFor(l Load, stolen units.Fraction) string {
 		return text + "programs in the hosts, or others, use the cores. Use fewer of them, or more cores; spin and realtime in the file's engine section help." +
 			fmt.Sprintf(" In slow motion, with dilation: %d, they would matter less.", w.slowerDilation(l))
 	}
-	slow := fmt.Sprintf("run it in slow motion, with dilation: %d or more", 2*w.currentDilation())
+	slow := fmt.Sprintf("run it in slow motion, with dilation: %d or more", roundUp(2*float64(w.currentDilation())))
 	if l.Demand > 0 {
-		need := math.Ceil(float64(l.Demand) / (safeShare * bits))
-		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries the full rate of the links of the sending hosts", roundUp(max(need, float64(w.currentDilation()+1))))
+		need := max(math.Ceil(float64(l.Demand)/(safeShare*bits)), float64(w.currentDilation()+1))
+		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries the full rate of the links of the sending hosts", roundUp(need))
+		if need > MaxDilation {
+			slow = fmt.Sprintf("run it in slow motion, although the largest dilation, %d, does not suffice for the full rate of the links of the sending hosts", MaxDilation)
+		}
 	}
 	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this packet size) on time: lower the rates, send larger packets, give it more --workers, or %s.",
 		now, formatSI(safeShare*packets), formatSI(safeShare*bits), slow)
@@ -215,10 +224,11 @@ func (w *Watch) slowerDilation(l Load) int {
 	return roundUp(max(2*d, math.Ceil(d*float64(l.Late)/float64(w.Limit))))
 }
 
-// roundUp rounds up to two digits: the estimate is no more precise.
+// roundUp rounds a dilation up to two digits, as the estimate is no more precise, and to MaxDilation
+// at most.
 func roundUp(x float64) int {
 	unit := math.Pow(10, max(math.Floor(math.Log10(x))-1, 0))
-	return int(math.Ceil(x/unit) * unit)
+	return int(min(math.Ceil(x/unit)*unit, MaxDilation))
 }
 
 // formatSI formats a number with three digits and a prefix.

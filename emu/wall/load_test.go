@@ -79,6 +79,9 @@ func TestWatch_SuggestsADilationThatSuffices(t *testing.T) {
 		"as much more at a dilation":             {10, demand(dilated(full, 10), 40*units.Gbps), "full at 80k packets/s (800Mbps)"},
 		"of real time":                           {10, demand(dilated(full, 10), 40*units.Gbps), "with dilation: 63 it carries the full rate"},
 		"more than there is":                     {10, demand(dilated(full, 10), units.Gbps), "with dilation: 11 it carries the full rate"},
+		"no more than the limit":                 {1, demand(full, 900*units.Tbps), "the largest dilation, 1000000, does not suffice"},
+		"lateness beyond the limit":              {1, late(robbed, 3600*units.Second), "with dilation: 1000000, they would matter less"},
+		"twice the limit":                        {MaxDilation, full, "with dilation: 1000000 or more."},
 		"two digits":                             {1, demand(full, 400*units.Gbps), "with dilation: 630 it carries the full rate"},
 		"lateness within the limit":              {1, late(robbed, 7500*units.Microsecond), "with dilation: 8, they would matter less"},
 		"lateness within the limit, at dilation": {10, late(dilated(robbed, 10), 2500*units.Microsecond), "with dilation: 25, they would matter less"},
@@ -92,6 +95,28 @@ func TestWatch_SuggestsADilationThatSuffices(t *testing.T) {
 	stood.At, stood.Stood = units.Second/4, 3*units.Second/4
 	w := Watch{Limit: units.Millisecond, Dilation: 100}
 	if said := w.JudgeLoad(dilated(stood, 100), 0); !strings.Contains(said, "stood still for") {
+		t.Error(said)
+	}
+}
+
+// TestWatch_NamesCopiesAsTheCause: if switches made more copies than packets entered, the message says
+// so, and computes nothing from the rate of what entered.
+func TestWatch_NamesCopiesAsTheCause(t *testing.T) {
+	for name, l := range map[string]Load{
+		"full":      {At: units.Second / 10, Stood: 9 * units.Second / 10, Deliveries: 371_357, Packets: 1255, Bytes: 112_950, Copies: 370_102, Demand: 300 * units.Gbps, Late: units.Second},
+		"not full":  {At: units.Second, Idle: units.Second / 2, Deliveries: 371_357, Beyond: 300_000, Packets: 1255, Bytes: 112_950, Copies: 370_102, Demand: 300 * units.Gbps, Late: units.Second},
+		"as a rate": {At: 2 * units.Second, Deliveries: 742_714, Beyond: 742_714, Packets: 2510, Bytes: 225_900, Copies: 740_204, Demand: 300 * units.Gbps},
+	} {
+		w := Watch{Limit: units.Millisecond}
+		for _, said := range []string{w.JudgeLoad(l, 0), w.Summary()} {
+			if !strings.Contains(said, "It handled 1.25k packets/s and 370k copies/s that switches made of them") && !strings.Contains(said, "It handled 1.26k packets/s and 370k copies/s that switches made of them") || strings.Contains(said, "dilation: ") {
+				t.Errorf("%s: %q", name, said)
+			}
+		}
+	}
+	few := Load{At: units.Second, Deliveries: 80_000, Beyond: 80_000, Packets: 80_000, Bytes: 100_000_000, Copies: 1000}
+	w := Watch{Limit: units.Millisecond}
+	if said := w.JudgeLoad(few, 0); strings.Contains(said, "copies") {
 		t.Error(said)
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // FlowTable is a sink that keeps records of flows of patterns as columns, the same as in
-// the files of weft sim --flow-records except for the ID. It has all flows; counted is 1
-// for those that started in the measurement window.
+// the files of weft sim --flow-records except for the ID. It has all flows; counted is true
+// for those that were created in the measurement window.
 type FlowTable struct {
 	names                                                          records.Names
 	traffic, from, to, state, failure, path                        []string
@@ -37,7 +37,7 @@ type group struct {
 	Flows   uint64  `json:"flows"`
 	Bytes   int64   `json:"size_bytes"`
 	Open    uint64  `json:"open"`    // flows that failed or did not end: the group is incomplete
-	Counted bool    `json:"counted"` // all its flows started in the measurement window
+	Counted bool    `json:"counted"` // all its flows were created in the measurement window
 }
 
 // NewFlowTable returns a sink for a run whose records have these names.
@@ -56,10 +56,6 @@ func (t *FlowTable) PutRecord(r *records.Record) error {
 	t.traffic = append(t.traffic, t.names.Traffic[r.Traffic])
 	t.from, t.to = append(t.from, t.names.Hosts[r.From]), append(t.to, t.names.Hosts[r.To])
 	t.state, t.failure, t.path = append(t.state, r.State.String()), append(t.failure, t.internString(r.Failure)), append(t.path, t.internString(r.Path))
-	counted := 0.0
-	if r.Counted {
-		counted = 1
-	}
 	slowdown := table.Unknown
 	if s := r.Slowdown(); s > 0 {
 		slowdown = s
@@ -68,7 +64,7 @@ func (t *FlowTable) PutRecord(r *records.Record) error {
 		column *[]float64
 		value  float64
 	}{
-		{&t.group, float64(r.Group)}, {&t.tag, float64(r.Tag)}, {&t.size, float64(r.Size)}, {&t.counted, counted},
+		{&t.group, float64(r.Group)}, {&t.tag, float64(r.Tag)}, {&t.size, float64(r.Size)}, {&t.counted, table.NumberOfBool(r.Counted)},
 		{&t.created, r.Created.Seconds()}, {&t.started, time(r.Started, r.Started != units.Never)}, {&t.end, r.End.Seconds()},
 		{&t.arrived, time(r.Arrived, r.Arrived != units.Never)}, {&t.fct, time(r.FCT(), r.State == records.Done)},
 		{&t.ideal, time(r.Ideal, r.Ideal > 0)}, {&t.slowdown, slowdown},
@@ -117,7 +113,7 @@ func (t *FlowTable) Tables() table.Bundle {
 	number := func(name string, v []float64) table.Column { return table.Column{Name: name, Numbers: orEmpty(v)} }
 	flows := &table.Table{Name: Flows, Columns: []table.Column{
 		text("traffic", t.traffic), number("group", t.group), number("tag", t.tag), text("from", t.from), text("to", t.to),
-		number("size_bytes", t.size), text("state", t.state), text("failure", t.failure), number("counted", t.counted),
+		number("size_bytes", t.size), text("state", t.state), text("failure", t.failure), {Name: Counted, Numbers: orEmpty(t.counted), Bool: true},
 		number("created_s", t.created), number("started_s", t.started), number("end_s", t.end), number("arrived_s", t.arrived),
 		number("fct_s", t.fct), number("ideal_s", t.ideal), number("slowdown", t.slowdown),
 		number("retransmitted", t.retransmitted), number("acked_bytes", t.acked), number("udp_source_port", t.srcPort), text("path", t.path),

@@ -31,6 +31,10 @@ const (
 	FlowSeries  = "flow-series"
 )
 
+// Counted is a boolean column of flows and groups: whether they were created in the lab's
+// measurement window.
+const Counted = "counted"
+
 // TableNames returns the names of all tables that a run in virtual time can produce.
 func TableNames() []string {
 	return []string{RunTable, Ports, Classes, Pauses, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}

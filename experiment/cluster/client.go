@@ -41,6 +41,9 @@ type Access struct {
 // server.
 var ErrStorageFull = errors.New("the NATS server's storage is full: remove abandoned experiments or enlarge it")
 
+// ErrCredentials is wrapped by errors about credentials that are missing or wrong.
+var ErrCredentials = errors.New("the NATS server refused the credentials")
+
 // Client is a connection to a server, for any number of workers and coordinators. It
 // reconnects automatically when the server has been away.
 type Client struct {
@@ -197,7 +200,7 @@ func explainConnect(err error) error {
 	var operation *net.OpError
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-		return fmt.Errorf("the NATS server refused the credentials: %w", err)
+		return fmt.Errorf("%w: %w", ErrCredentials, err)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("the NATS server's certificate is from an unknown authority: give the authority's certificate (CA): %w", err)
 	case errors.As(err, &verification):

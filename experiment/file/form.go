@@ -102,7 +102,7 @@ type measureFile struct {
 	Until   *yamlfile.Scalar                                   `yaml:"until,omitempty" jsonschema_description:"for reached: the condition, such as <100KB"`
 	Within  *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"for settled: share of the target by which the column may differ from it, default 10%"`
 	Target  *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"for settled: the value that the column must stay near; default its mean in the last quarter of the time"`
-	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to count, as column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list, any may match"`
+	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to measure, as column: pattern, value, true, false, or bounds such as <100KB or 10KB..1MB; of a list, any may match; default those of flows and groups that count, and all of other tables"`
 	By      *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins to measure separately: a column of texts, or {column: [edges]} of numbers"`
 	Seeds   *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds are combined: mean or median; default mean"`
 	Per     *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts, or time_s: the statistic is computed for each of its values, and over combines the results"`

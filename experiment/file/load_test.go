@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/experiment"
+	"github.com/weftlab/weft/experiment/cell"
 )
 
 // whole is an experiment that uses everything in virtual time.
@@ -110,6 +111,78 @@ func TestFormerColumns_OfPausesCountFrames(t *testing.T) {
 	}
 	if in, out := e.FindMeasure("in").Column, e.FindMeasure("out").Column; in != "pause_rx_frames" || out != "pause_tx_frames" || len(e.Warnings) != 2 {
 		t.Errorf("%s, %s, %q", in, out, e.Warnings)
+	}
+}
+
+// TestMeasures_CountWhatIsInTheWindow: measures and pictures of flows and groups leave out what was
+// created outside the lab's window, unless a condition says otherwise; other tables have all rows.
+func TestMeasures_CountWhatIsInTheWindow(t *testing.T) {
+	e, err := Parse("x.yaml", []byte(`
+lab:
+  topology: {generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}
+  window: {warm-up: 1ms, end: 2ms}
+  workload:
+    - {arrivals: {load: 50%, sizes: 10KB, by: {udp: {rate: 10Gbps}}}}
+    - {requests: {aggregators: h1, every: 100us, response: 1KB, by: udp}}
+measure:
+  plain: {of: flows, column: slowdown, stat: count}
+  new: {of: flows, column: slowdown, stat: count, where: {counted: true}}
+  old: {of: flows, column: slowdown, stat: count, where: {counted: 1}}
+  outside: {of: flows, column: slowdown, stat: count, where: {counted: false}}
+  all: {of: flows, column: slowdown, stat: count, where: {counted: [true, false]}}
+  share: {of: flows, column: counted, where: {counted: [true, false]}}
+  groups: {of: groups, column: completion_s, stat: count}
+  all_groups: {of: groups, column: completion_s, stat: count, where: {counted: [false, true]}}
+  ports: {of: ports, column: tx_packets, stat: count}
+plot:
+  plain: {kind: cdf, of: flows, column: slowdown}
+  all: {kind: cdf, of: flows, column: slowdown, where: {counted: [true, false]}}
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := cell.Run(t.Context(), &e.ListJobs("")[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := experiment.MeasureAll(e.Measures, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(name string) float64 { return float64(values[name][0].Value) }
+	if is("plain") != is("new") || is("new") != is("old") || is("plain")+is("outside") != is("all") || is("share") != is("plain")/is("all") {
+		t.Errorf("%v", values)
+	}
+	if is("plain") == 0 || is("outside") == 0 || is("groups") == 0 || is("groups") >= is("all_groups") || is("ports") != 8 {
+		t.Errorf("%v", values)
+	}
+	flows := b.Table(cell.Flows)
+	for i, want := range []float64{is("plain"), is("all")} {
+		if rows, err := e.Plots[i].Where.FilterRows(flows); err != nil || float64(len(rows)) != want {
+			t.Errorf("the picture %s has %d flows, not %v: %v", e.Plots[i].Name, len(rows), want, err)
+		}
+	}
+}
+
+// TestConditions_AreCheckedBeforeTheRun: a condition that cannot be read is an error at its place,
+// also on columns of series and in pictures, which are read only after the cells have run.
+func TestConditions_AreCheckedBeforeTheRun(t *testing.T) {
+	for old, c := range map[string]struct{ now, want string }{
+		`where: {class: "", time_s: ">=10us"}`:              {`where: {class: "", time_s: ">=10KB"}`, `time_s: "KB" is not a unit of time`},
+		`where: {class: "", time_s: ">=10us"`:               {`where: {class: "[", time_s: ">=10us"`, `class: "[" is not a pattern`},
+		`queue_bytes, split: port`:                          {`queue_bytes, split: port, where: {queue_bytes: [1KB, 5KB..1KB]}`, `queue_bytes: "5KB..1KB" is empty`},
+		`{of: streams, column: loss_share}`:                 {`{of: streams, column: loss_share, where: {delay_mean_us: "<1KB"}}`, `delay_mean_us: "KB" is not a unit of time`},
+		`  queue: {kind: time, of: queue-series, column: q`: {"  fct: {kind: cdf, of: flows, column: fct_s, where: {counted: yes}}\n  queue: {kind: time, of: queue-series, column: q", `counted: "yes" is not a number: write true or false`},
+	} {
+		text := strings.Replace(whole, old, c.now, 1)
+		if text == whole {
+			t.Fatalf("the experiment has no %s", old)
+		}
+		_, err := Parse("x.yaml", []byte(text), Options{})
+		var all yamlfile.Errors
+		if !errors.As(err, &all) || len(all) != 1 || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "x.yaml:") {
+			t.Errorf("%s: %v, want %q", c.now, err, c.want)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func (v *resolver) resolveMeasure(m *experiment.Measure, f *measureFile) {
 		}
 		m.Average = f.Average.Seconds()
 	}
-	m.Where = filterOf(f.Where)
+	m.Where = v.filterOf(f.Of, f.Where)
 	if f.By != nil {
 		v.adoptColumn(f.By, &f.By.column)
 		m.By = f.By.column
@@ -133,8 +133,8 @@ func (v *resolver) adoptColumns(column *string, where yamlfile.Dict[yamlfile.One
 	}
 }
 
-// checkTable checks the names of a table and of its columns. Columns of series are not
-// checked, as they depend on the systems of the lab.
+// checkTable checks the names of a table and of its columns, and the conditions. Names of columns of
+// series are not checked, as they depend on the systems of the lab.
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
 	t := v.emptyTable(*of)
 	if names := v.tableNames(); !slices.Contains(names, *of) {
@@ -143,32 +143,55 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 	}
 	switch {
 	case *of == cell.QueueSeries && len(v.e.Record.Queues) == 0:
-		v.ReportFault(of, "write record: {every: 10us, queues: '*'}", "nothing records queues over time")
+		v.ReportFault(of, "write record: {every: 10us, queues: '*:*'}", "nothing records queues over time")
 	case *of == cell.FlowSeries && len(v.e.Record.Flows) == 0:
 		v.ReportFault(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
 	}
-	if t == nil {
-		return
-	}
-	check := func(place any, name string) {
-		if t.FindColumn(name) == nil {
+	check := func(place any, name string) bool {
+		if t != nil && t.FindColumn(name) == nil {
 			v.ReportFault(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
+			return false
 		}
+		return true
 	}
 	check(column, *column)
 	for i := range where {
-		check(&where[i].Name, where[i].Name)
+		name := where[i].Name
+		if !check(&where[i].Name, name) {
+			continue
+		}
+		c := cell.SeriesColumn(name)
+		if t != nil {
+			c = *t.FindColumn(name)
+		}
+		for k := range where[i].Value {
+			f := table.Filter{{Column: name, Any: []string{string(where[i].Value[k])}}}
+			if _, err := f.FilterRows(&table.Table{Name: *of, Columns: []table.Column{c}}); err != nil {
+				v.ReportFault(&where[i].Value[k], "", "%v", err)
+			}
+		}
 	}
 }
 
-// filterOf converts the conditions of a file.
-func filterOf(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
+// filterOf converts the conditions of a file on a table. Of flows and groups only those that count are
+// chosen, unless the file has a condition on that.
+func (v *resolver) filterOf(of *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
+	all := true
+	if of != nil {
+		if t := v.emptyTable(*of); t != nil && t.FindColumn(cell.Counted) != nil {
+			all = !t.FindColumn(cell.Counted).Bool // not a number that a program printed
+		}
+	}
 	for i := range where {
 		c := table.Condition{Column: where[i].Name}
 		for _, text := range where[i].Value {
 			c.Any = append(c.Any, string(text))
 		}
 		f = append(f, c)
+		all = all || c.Column == cell.Counted
+	}
+	if !all {
+		f = append(f, table.Condition{Column: cell.Counted, Any: []string{"true"}})
 	}
 	return f
 }
@@ -289,7 +312,7 @@ func (v *resolver) resolvePlots() {
 			v.ReportFault(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
 		}
 		v.adoptColumns(f.Column, f.Where)
-		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filterOf(f.Where), LogX: f.LogX, LogY: f.LogY}
+		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: v.filterOf(f.Of, f.Where), LogX: f.LogX, LogY: f.LogY}
 		for _, s := range []struct{ to, from *string }{{&p.Title, f.Title}, {&p.Measure, f.Measure}, {&p.X, f.X}, {&p.Y, f.Y}, {&p.Panels, f.Panels}, {&p.Of, f.Of}, {&p.Column, f.Column}, {&p.Split, f.Split}} {
 			override(s.to, s.from)
 		}

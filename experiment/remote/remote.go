@@ -21,10 +21,22 @@ type Runner struct {
 	ID      string // of the experiment on the server: a runner with the same ID continues it
 	Title   string // display name of the experiment
 	Version string // version of weft: workers with another one are refused
+	// Failed receives the error of a server that can no longer store anything, which ends Run. It is
+	// nil if the server's errors are not known.
+	Failed <-chan error
 }
 
 // Run runs the jobs. It continues what a killed coordinator has left on the server.
 func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case err := <-r.Failed:
+			end(err)
+		case <-ctx.Done():
+		}
+	}()
 	index := map[string]int{}
 	var all []cluster.Job
 	for i := range jobs {
@@ -51,10 +63,10 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 		told.Lock()
 		defer told.Unlock()
 		w.Ended(i, out)
-		return nil
+		return ctx.Err() // w may have ended ctx, without storing the result: the server must not remove it
 	})
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -33,12 +33,16 @@ func (b Bundle) Names() (names []string) {
 	return names
 }
 
-// textMark is the suffix of text columns in the headers of a bundle's files, so that texts
-// that look like numbers stay texts.
-const textMark = "!"
+// The suffixes of columns in the headers of a bundle's files: of texts, so that texts that look
+// like numbers stay texts, and of booleans.
+const (
+	textMark = "!"
+	boolMark = "?"
+)
 
 // WriteZip writes the tables as CSV files in a zip archive. The same tables give the same
-// bytes. Numbers keep all their digits; an unknown number is an empty field.
+// bytes. Numbers keep all their digits; an unknown number is an empty field. Booleans are true and
+// false.
 func (b Bundle) WriteZip(w io.Writer) error {
 	z := zip.NewWriter(w)
 	for _, t := range b {
@@ -61,8 +65,11 @@ func (t *Table) writeCSV(w io.Writer) error {
 	line := make([]string, len(t.Columns))
 	for i := range t.Columns {
 		line[i] = t.Columns[i].Name
-		if t.Columns[i].IsText() {
+		switch {
+		case t.Columns[i].IsText():
 			line[i] += textMark
+		case t.Columns[i].Bool:
+			line[i] += boolMark
 		}
 	}
 	_ = out.Write(line) // Error reports it
@@ -74,6 +81,8 @@ func (t *Table) writeCSV(w io.Writer) error {
 				line[i] = c.Texts[row]
 			case math.IsNaN(c.Numbers[row]):
 				line[i] = ""
+			case c.Bool:
+				line[i] = strconv.FormatBool(c.Numbers[row] != 0)
 			default:
 				line[i] = strconv.FormatFloat(c.Numbers[row], 'g', -1, 64)
 			}
@@ -112,17 +121,27 @@ func ReadZip(data []byte) (Bundle, error) {
 // ReadCSV reads a table from CSV with a header line. Texts names the text columns; all
 // others are numbers, where an empty field is unknown.
 func ReadCSV(name string, r io.Reader, texts ...string) (*Table, error) {
-	return parseCSV(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
+	return parseCSV(name, r, func(header string) Column {
+		if slices.Contains(texts, header) {
+			return Column{Name: header, Texts: []string{}}
+		}
+		return Column{Name: header, Numbers: []float64{}}
+	})
 }
 
 // readCSV reads what writeCSV has written.
 func readCSV(name string, r io.Reader) (*Table, error) {
-	return parseCSV(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
+	return parseCSV(name, r, func(header string) Column {
+		if text, ok := strings.CutSuffix(header, textMark); ok {
+			return Column{Name: text, Texts: []string{}}
+		}
+		plain, isBool := strings.CutSuffix(header, boolMark)
+		return Column{Name: plain, Numbers: []float64{}, Bool: isBool}
+	})
 }
 
-// parseCSV reads CSV. For a header, column returns the name of the column and whether it holds
-// text.
-func parseCSV(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
+// parseCSV reads CSV. Column returns the empty column of a header.
+func parseCSV(name string, r io.Reader, column func(header string) Column) (*Table, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()
@@ -131,13 +150,7 @@ func parseCSV(name string, r io.Reader, column func(header string) (string, bool
 	}
 	t := &Table{Name: name, Columns: make([]Column, len(header))}
 	for i, h := range header {
-		c := &t.Columns[i]
-		var text bool
-		if c.Name, text = column(strings.Clone(h)); text {
-			c.Texts = []string{}
-		} else {
-			c.Numbers = []float64{}
-		}
+		t.Columns[i] = column(strings.Clone(h))
 	}
 	for {
 		line, err := in.Read()
@@ -153,13 +166,30 @@ func parseCSV(name string, r io.Reader, column func(header string) (string, bool
 				c.Texts = append(c.Texts, strings.Clone(field))
 				continue
 			}
-			x := Unknown
-			if field != "" {
-				if x, err = strconv.ParseFloat(field, 64); err != nil {
-					return nil, fmt.Errorf("%s: %q is not a number", c.Name, field)
-				}
+			x, err := c.parseNumber(field)
+			if err != nil {
+				return nil, err
 			}
 			c.Numbers = append(c.Numbers, x)
 		}
 	}
+}
+
+// parseNumber reads a number of the column as writeCSV writes it.
+func (c *Column) parseNumber(field string) (float64, error) {
+	if field == "" {
+		return Unknown, nil
+	}
+	if c.Bool {
+		b, err := strconv.ParseBool(field)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %q is neither true nor false", c.Name, field)
+		}
+		return NumberOfBool(b), nil
+	}
+	x, err := strconv.ParseFloat(field, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q is not a number", c.Name, field)
+	}
+	return x, nil
 }

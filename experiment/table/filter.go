@@ -13,7 +13,7 @@ type Filter []Condition
 // Condition is a condition on a column: one of several alternatives.
 type Condition struct {
 	Column string
-	Any    []string // in the syntax of ParseBounds, or text patterns
+	Any    []string // in the syntax of ParseBounds, text patterns, or true and false
 }
 
 // Bounds is the interval of numbers Low <= x < High.
@@ -85,8 +85,16 @@ func (c *Condition) matcherOf(t *Table) (matcher, error) {
 	}
 	var any []Bounds
 	for _, text := range c.Any {
+		if col.Bool && (text == "true" || text == "false") {
+			x := NumberOfBool(text == "true")
+			any = append(any, Bounds{x, math.Nextafter(x, math.Inf(1))})
+			continue
+		}
 		b, err := ParseBounds(c.Column, text)
-		if err != nil {
+		switch {
+		case err != nil && col.Bool:
+			return nil, fmt.Errorf("%s: %w: write true or false", c.Column, err)
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w: write for example <100KB, >=10us, 10KB..1MB or a value", c.Column, err)
 		}
 		any = append(any, b)

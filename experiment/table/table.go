@@ -26,6 +26,7 @@ type Column struct {
 	Name    string
 	Numbers []float64 // nil for a column of texts
 	Texts   []string  // nil for a column of numbers
+	Bool    bool      // the numbers are 1 for true and 0 for false
 }
 
 // IsText reports whether the column holds text.
@@ -61,7 +62,7 @@ func (t *Table) Names() (names []string) {
 
 // Of makes a table from records: the columns are the struct's fields, including those of
 // embedded structs, by their JSON names. Fields that are not text, numbers or bools are
-// left out; a bool becomes 1 or 0.
+// left out.
 func Of[T any](name string, records []T) *Table {
 	t := &Table{Name: name}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -74,7 +75,7 @@ func Of[T any](name string, records []T) *Table {
 		case f.Type.Kind() == reflect.String:
 			c.Texts = make([]string, len(records))
 		case isNumber(f.Type.Kind()):
-			c.Numbers = make([]float64, len(records))
+			c.Numbers, c.Bool = make([]float64, len(records)), f.Type.Kind() == reflect.Bool
 		default:
 			continue
 		}
@@ -96,16 +97,21 @@ func isNumber(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Fl
 func numberOf(v reflect.Value) float64 {
 	switch {
 	case v.Kind() == reflect.Bool:
-		if v.Bool() {
-			return 1
-		}
-		return 0
+		return NumberOfBool(v.Bool())
 	case v.CanInt():
 		return float64(v.Int())
 	case v.CanUint():
 		return float64(v.Uint())
 	}
 	return v.Float()
+}
+
+// NumberOfBool returns a number of a column of booleans: 1 for true, 0 for false.
+func NumberOfBool(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Check checks that the columns fit together.

@@ -15,6 +15,7 @@ var flows = &Table{Name: "flows", Columns: []Column{
 	{Name: "flow", Texts: []string{"a", "b", "c", "7"}},
 	{Name: "size_bytes", Numbers: []float64{100, 5000, 100_000, 1e6}},
 	{Name: "fct_us", Numbers: []float64{10, 20, Unknown, 40}},
+	{Name: "counted", Numbers: []float64{0, 1, 1, 0}, Bool: true},
 }}
 
 // TestOf_FieldsBecomeColumns checks that the fields of records become columns.
@@ -32,7 +33,7 @@ func TestOf_FieldsBecomeColumns(t *testing.T) {
 	}
 	got := Of("x", []record{{Name: "a", Done: true, At: 1.5, inner: inner{7}}, {Name: "b", hidden: 1}})
 	want := &Table{Name: "x", Columns: []Column{
-		{Name: "name", Texts: []string{"a", "b"}}, {Name: "done", Numbers: []float64{1, 0}},
+		{Name: "name", Texts: []string{"a", "b"}}, {Name: "done", Numbers: []float64{1, 0}, Bool: true},
 		{Name: "at_s", Numbers: []float64{1.5, 0}}, {Name: "sent_bytes", Numbers: []float64{7, 0}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -51,6 +52,7 @@ func TestZip_IsReadBackExactly(t *testing.T) {
 		want := Bundle{{Name: "a", Columns: []Column{
 			{Name: "n", Numbers: rapid.SliceOfN(rapid.OneOf(rapid.Float64(), rapid.Just(Unknown)), rows, rows).Draw(t, "n")},
 			{Name: "t", Texts: rapid.SliceOfN(rapid.StringMatching(`[a-z0-9 ,"é]*`), rows, rows).Draw(t, "t")},
+			{Name: "b", Numbers: rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, Unknown}), rows, rows).Draw(t, "b"), Bool: true},
 		}}, {Name: "b", Columns: []Column{{Name: "x", Numbers: []float64{}}}}}
 		var one, two bytes.Buffer
 		if err := want.WriteZip(&one); err != nil {
@@ -88,6 +90,11 @@ func TestRows_EachFormOfCondition(t *testing.T) {
 		{"size_bytes", []string{"100", "=1MB"}, []int{0, 3}},
 		{"fct_us", []string{"<1s"}, []int{0, 1, 3}}, // one is unknown
 		{"fct_us", []string{">=0.02ms"}, []int{1, 3}},
+		{"counted", []string{"true"}, []int{1, 2}},
+		{"counted", []string{"false"}, []int{0, 3}},
+		{"counted", []string{"true", "false"}, []int{0, 1, 2, 3}},
+		{"counted", []string{"1"}, []int{1, 2}},
+		{"counted", []string{"<1"}, []int{0, 3}},
 	} {
 		got, err := Filter{{c.column, c.any}}.FilterRows(flows)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
@@ -99,10 +106,12 @@ func TestRows_EachFormOfCondition(t *testing.T) {
 		t.Errorf("two conditions: %v, %v", got, err)
 	}
 	for _, c := range []struct{ column, any, want string }{
-		{"sizes", "1", `no column "sizes": it has flow, size_bytes, fct_us`},
+		{"sizes", "1", `no column "sizes": it has flow, size_bytes, fct_us, counted`},
 		{"flow", "[a", "a [ needs its ]"},
 		{"size_bytes", "<10us", "write for example"},
 		{"size_bytes", "5KB..1KB", "is empty"},
+		{"counted", "yes", `counted: "yes" is not a number: write true or false`},
+		{"size_bytes", "true", "write for example"},
 	} {
 		if _, err := (Filter{{c.column, []string{c.any}}}).FilterRows(flows); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %q", c.column, c.any, err, c.want)

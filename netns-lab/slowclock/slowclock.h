@@ -16,9 +16,13 @@
 
 /* The dilation of the lab, at least 1. */
 int64_t dilation(void);
+/* Clocks of the kernel are read by system calls, since cycles of the processor are not to be had. */
+extern bool ask_kernel;
 /* The time of a kernel clock, and the lab's time in its place. */
 int64_t kernel_now(clockid_t c);
 int64_t now(clockid_t c);
+/* The lab's CLOCK_REALTIME for an instant of its CLOCK_MONOTONIC. */
+int64_t as_realtime(int64_t monotonic);
 /* The lab's time for an instant of the kernel's CLOCK_REALTIME. */
 int64_t seen_at(int64_t realtime);
 

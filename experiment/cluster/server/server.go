@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -57,12 +58,20 @@ const (
 	startTime = 5 * time.Minute
 )
 
+// ErrUnprotected is wrapped by the error of a server that others could reach without credentials.
+var ErrUnprotected = errors.New("anyone who can reach it could run jobs on the workers")
+
 // Server is a NATS server in this process.
 type Server struct {
 	server  *natsserver.Server
 	options Options
 	lock    *os.File
+	failed  chan error
 }
+
+// Failed returns a channel with the error of a server that can no longer store jobs and results,
+// such as that of a full disk.
+func (s *Server) Failed() <-chan error { return s.failed }
 
 // Serve starts a server. It refuses to listen on addresses other than loopback if anyone
 // who reaches it could use it.
@@ -75,12 +84,12 @@ func Serve(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, lock: lock}
+	s := &Server{options: o, lock: lock, failed: make(chan error, 1)}
 	if s.server, err = natsserver.NewServer(options); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	log := &logger{report: o.Log}
+	log := &logger{report: o.Log, failed: s.failed}
 	s.server.SetLogger(log, false, false)
 	s.server.Start()
 	for began := time.Now(); !s.server.ReadyForConnections(100 * time.Millisecond); {
@@ -119,7 +128,7 @@ func (o Options) natsOptions() (*natsserver.Options, error) {
 		return nil, fmt.Errorf("address %q: %w", o.Address, err)
 	}
 	if !local && o.User == "" && o.Token == "" && o.ClientCA == "" {
-		return nil, fmt.Errorf("address %s: anyone who can reach it could run jobs on the workers: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address)
+		return nil, fmt.Errorf("address %s: %w: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address, ErrUnprotected)
 	}
 	options := &natsserver.Options{
 		ServerName:         "weft",
@@ -211,7 +220,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // URLs returns the URLs at which workers and coordinators reach the server, without
-// passwords: one for each address of the machine if it listens on all of them.
+// passwords: one for each address of the machine if it listens on all of them, loopback only if the
+// machine has no other.
 func (s *Server) URLs() []string {
 	scheme := "nats"
 	if s.options.Cert != "" {
@@ -228,6 +238,9 @@ func (s *Server) URLs() []string {
 			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() {
 				hosts = append(hosts, ip.IP.String())
 			}
+		}
+		if hosts == nil {
+			hosts = []string{"127.0.0.1"}
 		}
 	}
 	var all []string
@@ -248,6 +261,7 @@ func (s *Server) Close() {
 // logger forwards the server's warnings.
 type logger struct {
 	report func(string)
+	failed chan<- error // with room for the first error that files cannot be written
 
 	mu     sync.Mutex
 	reason string // why the server cannot continue
@@ -266,11 +280,23 @@ func (l *logger) logLine(level, format string, args []any) {
 	}
 }
 
-func (l *logger) Noticef(string, ...any)            {}
-func (l *logger) Debugf(string, ...any)             {}
-func (l *logger) Tracef(string, ...any)             {}
-func (l *logger) Warnf(format string, args ...any)  { l.logLine("warning", format, args) }
-func (l *logger) Errorf(format string, args ...any) { l.logLine("error", format, args) }
+func (l *logger) Noticef(string, ...any)           {}
+func (l *logger) Debugf(string, ...any)            {}
+func (l *logger) Tracef(string, ...any)            {}
+func (l *logger) Warnf(format string, args ...any) { l.logLine("warning", format, args) }
+func (l *logger) Errorf(format string, args ...any) {
+	l.logLine("error", format, args)
+	for _, a := range args {
+		err, ok := a.(error)
+		if !ok || !slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO}, func(e error) bool { return errors.Is(err, e) }) {
+			continue
+		}
+		select {
+		case l.failed <- fmt.Errorf("the NATS server cannot store jobs and results: %w", err):
+		default: // not the first
+		}
+	}
+}
 
 // Fatalf must not exit the program, although the server assumes that it does.
 func (l *logger) Fatalf(format string, args ...any) {
