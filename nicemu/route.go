@@ -86,7 +86,7 @@ func (d *Device) locateDestination(r *route) error {
 	default:
 		path, ok := d.env.Path(r.ends.From, r.ends.To)
 		if !ok {
-			return fmt.Errorf("%w: no host has the address %v", syscall.EHOSTUNREACH, r.ends.To)
+			return fmt.Errorf("%w: nobody on the links of %v has the address %v or leads to it", syscall.EHOSTUNREACH, r.ends.From, r.ends.To)
 		}
 		r.path = path
 	}
