@@ -86,7 +86,7 @@ type Watch struct {
 	latePeriods  int // in total
 	periods      int // in which there were deliveries
 	worst        Load
-	took         Taken // during the worst
+	took         Taken      // during the worst
 	absent       units.Time // in total
 	suspended    units.Time // in total
 }
