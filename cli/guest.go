@@ -98,6 +98,17 @@ func shellInGuest(ctx context.Context, name, host string, console bool) (done bo
 // guestShell starts bash if the guest has it, otherwise sh.
 var guestShell = []string{"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi"}
 
+// consoleError says why a console does not open. QEMU accepts one connection, and the next waits.
+func consoleError(host string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		err = errors.New("it is open elsewhere, and others wait for it")
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		err = errors.New("the virtual machine has ended")
+	}
+	return fmt.Errorf("the console of %s: %w", host, err)
+}
+
 // leaveKey ends a console: Ctrl-].
 const leaveKey = 0x1d
 
@@ -106,7 +117,7 @@ const leaveKey = 0x1d
 func openConsole(info netnslab.Info, host string) error {
 	conn, err := net.Dial("unix", vm.ConsolePath(lab.GuestDir(info.Dir, host)))
 	if err != nil {
-		return fmt.Errorf("the console of %s: %w (the virtual machine has ended, or its console is open elsewhere)", host, err)
+		return consoleError(host, err)
 	}
 	defer conn.Close()
 	if isTerminal(os.Stdin) {

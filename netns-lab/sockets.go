@@ -10,7 +10,8 @@ import (
 // Sockets are a host kernel's counters of received datagrams that no program got,
 // since the host was made, over IPv4 and IPv6 (RFC 4113; Linux, net/ipv4/udp.c).
 type Sockets struct {
-	Full     uint64 // found the receive buffer of their socket full, or the kernel out of memory for it
+	Full     uint64 // found the receive buffer of their socket full
+	Memory   uint64 // found all UDP sockets together at their limit, net.ipv4.udp_mem
 	Unopened uint64 // went to a port without a socket
 	Checksum uint64 // had a wrong checksum
 }
@@ -64,5 +65,5 @@ func ParseSockets(snmp, snmp6 string) (s Sockets) {
 			counters[strings.TrimPrefix(f[0], "Udp6")] += n
 		}
 	}
-	return Sockets{Full: counters["RcvbufErrors"] + counters["MemErrors"], Unopened: counters["NoPorts"], Checksum: counters["InCsumErrors"]}
+	return Sockets{Full: counters["RcvbufErrors"], Memory: counters["MemErrors"], Unopened: counters["NoPorts"], Checksum: counters["InCsumErrors"]}
 }

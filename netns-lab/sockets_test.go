@@ -17,8 +17,8 @@ UdpLite: 1 1 1 1 1 1 1 1 1
 		snmp, snmp6 string
 		want        Sockets
 	}{
-		{snmp, snmp6, Sockets{Full: 7350, Unopened: 26, Checksum: 5}},
-		{snmp, "", Sockets{Full: 350, Unopened: 20, Checksum: 4}},
+		{snmp, snmp6, Sockets{Full: 7300, Memory: 50, Unopened: 26, Checksum: 5}},
+		{snmp, "", Sockets{Full: 300, Memory: 50, Unopened: 20, Checksum: 4}},
 		// A kernel without the counters of later ones.
 		{"Udp: InDatagrams NoPorts InErrors\nUdp: 5 6 7\n", "", Sockets{Unopened: 6}},
 		{"Udp: InDatagrams NoPorts\nUdp: 5\n", "Udp6NoPorts\n", Sockets{}},

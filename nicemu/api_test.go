@@ -472,6 +472,7 @@ func TestJoinPair(t *testing.T) {
 	if a, _ := x.Query(); AddressOf(a.AV.DGID) != v6(1) || a.DestQPN != y.Number() || y.State() != StateRTS {
 		t.Errorf("joined to %v, queue pair %d, %v", AddressOf(a.AV.DGID), a.DestQPN, y.State())
 	}
-	x.device.env.Addresses = []netip.Addr{v4(0)}
+	x.device.AddAddress(v4(0))
+	x.device.RemoveAddress(v6(0))
 	fails(t, "no version in common", JoinPair(w.host(0).qp(RC), w.host(1).qp(RC), Join{}), syscall.EADDRNOTAVAIL)
 }

@@ -202,16 +202,6 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 	return c, nil
 }
 
-// sourceFor returns the device's first address of the same IP version as to.
-func (d *Device) sourceFor(to netip.Addr) (netip.Addr, error) {
-	for _, a := range d.env.Addresses {
-		if a.Is4() == to.Is4() {
-			return a, nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("%w: %s has no address of the IP version of %v", syscall.EADDRNOTAVAIL, d.env.Name, to)
-}
-
 func (c *connections) nextPort() uint16 {
 	if c.port++; c.port < firstPort {
 		c.port = firstPort

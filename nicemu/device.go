@@ -31,6 +31,7 @@ type sleeper interface {
 type Device struct {
 	settings Settings
 	env      Env
+	gids     gids
 	line     units.Rate
 	down     bool           // the link of its port
 	traits   cc.Traits      // of its rate control
@@ -89,6 +90,7 @@ func New(s Settings, e Env) (*Device, error) {
 		return nil, fmt.Errorf("NIC %s: %s needs samples of the delivery rate, which NICs do not take", e.Name, s.Control)
 	}
 	d := &Device{settings: s, env: e, traits: cc.TraitsOf(s.Control), line: e.Line, down: e.Down, armed: units.Never, nextVA: firstVA}
+	d.gids.setTable(e.Addresses, e.LinkLocal)
 	if e.Links == nil {
 		d.env.Links = &outage.None
 	}

@@ -15,7 +15,8 @@ import (
 type Env struct {
 	Name      string       // of the device, for example "h1:eth0"
 	MAC       wire.MAC     // of the port
-	Addresses []netip.Addr // of the port: its GID table, in this order
+	Addresses []netip.Addr // of the port at first: its GID table, in this order
+	LinkLocal netip.Addr   // the default GID of the port, behind them; the zero Addr if there is none
 	Line      units.Rate   // of the port; 0 means no limit
 	Down      bool         // the link of the port is down at first (Device.SetLink)
 	Priority  *[64]uint8   // class of the port's queues for each DSCP

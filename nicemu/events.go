@@ -16,7 +16,7 @@ type AsyncEvent struct {
 	QP   *QP  // of events of queue pairs
 	CQ   *CQ  // of EventCQErr
 	SRQ  *SRQ // of EventSRQLimitReached
-	Port int  // of EventPortErr and EventPortActive: 1
+	Port int  // of EventPortErr, EventPortActive and EventGIDChange: 1
 }
 
 // asyncEvents holds the events not taken yet.

@@ -2,7 +2,6 @@ package nicemu
 
 import (
 	"fmt"
-	"net/netip"
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
@@ -25,35 +24,13 @@ type PortAttr struct {
 	MaxMTU    MTU        // max_mtu: the largest possible
 	ActiveMTU MTU        // active_mtu: the largest that fits the link's MTU
 	Line      units.Rate // of the link now, instead of active_speed; 0 means no limit
-	GIDs      int        // entries in the table
-	PKeys     int        // likewise
+	GIDs      int        // entries in the table, with gaps
+	PKeys     int        // entries in the table
 }
 
 // QueryPort returns the attributes of the only port, number 1.
 func (d *Device) QueryPort() PortAttr {
-	return PortAttr{Active: !d.down, MaxMTU: qp.MTU4096, ActiveMTU: d.settings.MTU, Line: d.line, GIDs: len(d.env.Addresses), PKeys: 1}
-}
-
-// Addresses returns the port's GID table, as addresses. Do not modify it.
-func (d *Device) Addresses() []netip.Addr { return d.env.Addresses }
-
-// QueryGID returns an entry of the port's GID table (ibv_query_gid(3)). EINVAL: there is no such
-// entry.
-func (d *Device) QueryGID(index int) (qp.GID, error) {
-	if index < 0 || index >= len(d.env.Addresses) {
-		return qp.GID{}, fmt.Errorf("%w: %s has no GID %d: it has %d", syscall.EINVAL, d.env.Name, index, len(d.env.Addresses))
-	}
-	return GID(d.env.Addresses[index]), nil
-}
-
-// GIDIndex returns the index of an address in the GID table. EADDRNOTAVAIL: it is not there.
-func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
-	for i, x := range d.env.Addresses {
-		if x == a {
-			return uint8(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%w: %v is not an address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
+	return PortAttr{Active: !d.down, MaxMTU: qp.MTU4096, ActiveMTU: d.settings.MTU, Line: d.line, GIDs: len(d.gids.table), PKeys: 1}
 }
 
 // QueryPKey returns an entry of the port's P_Key table (ibv_query_pkey(3)), whose only entry is the

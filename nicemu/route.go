@@ -3,7 +3,6 @@ package nicemu
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
@@ -49,10 +48,11 @@ func AddressOf(g qp.GID) netip.Addr { return netip.AddrFrom16(g).Unmap() }
 // makeRoute makes the route of an address vector. local and remote are the queue pairs' numbers, from
 // which the UDP source port is computed if the vector has no flow label.
 func (d *Device) makeRoute(av *qp.AV, local, remote uint32) (route, error) {
-	if int(av.SGIDIndex) >= len(d.env.Addresses) {
-		return route{}, fmt.Errorf("%w: sgid_index is %d: %s has %d GIDs", syscall.EINVAL, av.SGIDIndex, d.env.Name, len(d.env.Addresses))
+	from, err := d.addressAt(int(av.SGIDIndex))
+	if err != nil {
+		return route{}, fmt.Errorf("sgid_index: %w", err)
 	}
-	from, to := d.env.Addresses[av.SGIDIndex], AddressOf(av.DGID)
+	to := AddressOf(av.DGID)
 	if from.Is4() != to.Is4() {
 		return route{}, fmt.Errorf("%w: the GID with index %d is %v, but dgid %v has the other IP version", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
@@ -86,7 +86,7 @@ func (d *Device) locateDestination(r *route) error {
 	default:
 		path, ok := d.env.Path(r.ends.From, r.ends.To)
 		if !ok {
-			return fmt.Errorf("%w: no host has the address %v", syscall.EHOSTUNREACH, r.ends.To)
+			return fmt.Errorf("%w: nobody on the links of %v has the address %v or leads to it", syscall.EHOSTUNREACH, r.ends.From, r.ends.To)
 		}
 		r.path = path
 	}
@@ -102,9 +102,6 @@ func (d *Device) HashPort() uint16 {
 	}
 	return roce.Port
 }
-
-// ownsAddress reports whether an address is the port's.
-func (d *Device) ownsAddress(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
 
 // sourcePort returns the UDP source port that Linux computes from a flow label or, without one,
 // from the numbers of two connected queue pairs (rdma_flow_label_to_udp_sport and

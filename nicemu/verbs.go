@@ -116,6 +116,7 @@ const (
 	EventSQDrained        = qp.SQDrained        // a send queue in SQD has drained
 	EventPortActive       = qp.PortActive       // the link of the port is up
 	EventPortErr          = qp.PortErr          // the link of the port is down
+	EventGIDChange        = qp.GIDChange        // the GID table of the port has changed
 	EventSRQLimitReached  = qp.SRQLimitReached  // a shared receive queue has fewer requests than its limit
 	EventQPLastWQEReached = qp.QPLastWQEReached // a queue pair in ERR takes no more from its shared receive queue
 )

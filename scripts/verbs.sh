@@ -17,6 +17,6 @@ library() {
   mv "$out/.$name.new" "$out/$name" # running programs keep the old one
 }
 library libibverbs.so.1 libibverbs.map "$src"/{session,device,domain,memory,cq,cqex,qp,post,wr,srq,text}.c
-library librdmacm.so.1 librdmacm.map "$src"/{cm,cmep,rsocket}.c "$out/libibverbs.so.1"
+library librdmacm.so.1 librdmacm.map "$src"/{cm,cmep,rdgram,rsocket}.c "$out/libibverbs.so.1"
 library libmlx5.so.1 libmlx5.map "$src/mlx5.c"
 library libefa.so.1 libefa.map "$src/efa.c"

@@ -86,7 +86,7 @@ func (s *Switch) sendByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 	case toEndpoint:
 		out := s.choosePort(now, in, p, d.to)
 		if out == nil {
-			return s.filtered(in, d.to)
+			return s.filtered(in, p, d.to)
 		}
 		p.Dest = destTo(p, d.to)
 		out.Send(now, p)
@@ -138,9 +138,12 @@ func destTo(p *packet.Packet, e packet.Endpoint) packet.Endpoint {
 	return packet.Toward(e)
 }
 
-// filtered returns why there is no path to an endpoint: it is where the packet came from, or
-// cut off.
-func (s *Switch) filtered(in *port.Port, e packet.Endpoint) packet.Fate {
+// filtered returns why there is no path for a packet to an endpoint: it is where the packet came
+// from, or cut off, or static routes form a loop.
+func (s *Switch) filtered(in *port.Port, p *packet.Packet, e packet.Endpoint) packet.Fate {
+	if s.hasLooped(p, e) {
+		return packet.Looped
+	}
 	for _, w := range s.nextHops(s.routes[e]) {
 		if w == in {
 			return packet.Filtered
@@ -156,7 +159,7 @@ func (s *Switch) peekByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 		if s.hasWay(in, p, d.to) {
 			return packet.Fine
 		}
-		return s.filtered(in, d.to)
+		return s.filtered(in, p, d.to)
 	case along:
 		return packet.Fine
 	case refuse:

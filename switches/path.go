@@ -140,11 +140,10 @@ func (s *Switch) pickOther(g *group, in *port.Port, c forward.Choice) (out *port
 
 // hasWay reports whether choose would find a port, without making the choice.
 func (s *Switch) hasWay(in *port.Port, p *packet.Packet, to packet.Endpoint) bool {
-	number := s.routes[to]
-	if s.groups[number].static && p.StaticHops == MaxStaticHops {
+	if s.hasLooped(p, to) {
 		return false
 	}
-	for _, w := range s.nextHops(number) {
+	for _, w := range s.nextHops(s.routes[to]) {
 		if w != in {
 			return true
 		}
@@ -175,4 +174,17 @@ func (s *Switch) PathOf(in *port.Port, p *packet.Packet) (out *port.Port, fixed 
 	out, hop := s.nextHop(0, n, p)
 	p.Dest = hop.Endpoint
 	return out, true
+}
+
+// hasLooped reports whether static routes have forwarded a packet as often as they may.
+func (s *Switch) hasLooped(p *packet.Packet, to packet.Endpoint) bool {
+	return s.groups[s.routes[to]].static && p.StaticHops == MaxStaticHops
+}
+
+// lostFate returns why choosePort finds no port for a packet.
+func (s *Switch) lostFate(p *packet.Packet, to packet.Endpoint) packet.Fate {
+	if s.hasLooped(p, to) {
+		return packet.Looped
+	}
+	return packet.NoRoute
 }

@@ -151,7 +151,7 @@ func TestCircle(t *testing.T) {
 		for _, s := range []*switches.Switch{s1, s2} {
 			for _, p := range s.Ports {
 				c := p.Counters(n.engine.Now())
-				lost += c.Drops[packet.NoRoute]
+				lost += c.Drops[packet.Looped]
 				hops += c.TxPackets
 			}
 		}
@@ -160,7 +160,7 @@ func TestCircle(t *testing.T) {
 		}
 		p := n.packet(0, 1, 100)
 		p.StaticHops = switches.MaxStaticHops
-		if fate := s1.PeekFate(0, s1.Ports[0], p); fate != packet.NoRoute {
+		if fate := s1.PeekFate(0, s1.Ports[0], p); fate != packet.Looped {
 			t.Errorf("foreseen %v at the end", fate)
 		}
 		n.pool.Free(p)

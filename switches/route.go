@@ -62,8 +62,8 @@ func (s *Switch) routePacket(now units.Time, in *port.Port, p *packet.Packet) {
 		s.handleUnrouted(now, in, p)
 		return
 	}
-	if p.L3 != wire.EthernetHeader { // it belongs to a VLAN, and the router is in none
-		s.dropPacket(now, in, p, packet.NoRoute)
+	if p.L3 != wire.EthernetHeader {
+		s.dropPacket(now, in, p, packet.Tagged)
 		return
 	}
 	n, fate, problem := r.findRoute(p)
@@ -122,8 +122,9 @@ func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
 			s.sendToHop(now, out, hop, p)
 			return
 		}
+		fate = packet.NoRoute
 	}
-	s.discardTurned(now, p)
+	s.discardTurned(now, p, fate)
 }
 
 // findRoute returns the index of the route of a packet to the router's Ethernet address;
@@ -144,7 +145,7 @@ func (r *routing) findRoute(p *packet.Packet) (n uint16, fate packet.Fate, probl
 	case n == router.Local:
 		return n, packet.Fine, 0
 	case t.Routes[n].Direct && t.Addresses[p.To].Endpoint < 0:
-		return n, packet.NoRoute, router.HostUnreachable
+		return n, packet.NoHost, router.HostUnreachable
 	}
 	return n, packet.Fine, 0
 }
@@ -381,7 +382,7 @@ func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, 
 		return packet.Fine, false
 	}
 	if p.L3 != wire.EthernetHeader {
-		return packet.NoRoute, false
+		return packet.Tagged, false
 	}
 	n, fate, _ := r.findRoute(p)
 	switch {

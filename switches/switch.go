@@ -133,7 +133,7 @@ func (s *Switch) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 	}
 	out := s.choosePort(now, in, p, p.Dest)
 	if out == nil {
-		in.DiscardPacket(now, p, packet.NoRoute)
+		in.DiscardPacket(now, p, s.lostFate(p, p.Dest))
 		return
 	}
 	out.Send(now, p)
@@ -200,7 +200,7 @@ func (s *Switch) forwardReturned(now units.Time, p *packet.Packet) {
 	}
 	out := s.choosePort(now, nil, p, p.Dest)
 	if out == nil {
-		s.discardTurned(now, p)
+		s.discardTurned(now, p, s.lostFate(p, p.Dest))
 		return
 	}
 	out.Send(now, p)
@@ -208,12 +208,12 @@ func (s *Switch) forwardReturned(now units.Time, p *packet.Packet) {
 
 // discardTurned drops a packet without a path back, at the port that it came in
 // through. The first port stands for the switch itself.
-func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
+func (s *Switch) discardTurned(now units.Time, p *packet.Packet, fate packet.Fate) {
 	in := s.Ports[0]
 	if p.In != buffer.Own {
 		in = s.Ports[p.In]
 	}
-	in.DiscardPacket(now, p, packet.NoRoute)
+	in.DiscardPacket(now, p, fate)
 }
 
 // PeekFate returns Fine if there is a path for p, or the reason why there is none.
@@ -225,7 +225,7 @@ func (s *Switch) PeekFate(now units.Time, in *port.Port, p *packet.Packet) packe
 		return s.peekByMAC(now, in, p)
 	}
 	if !s.hasWay(in, p, p.Dest) {
-		return packet.NoRoute
+		return s.lostFate(p, p.Dest)
 	}
 	return packet.Fine
 }

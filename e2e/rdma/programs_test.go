@@ -211,6 +211,23 @@ func TestRDMADevices_LookLikeHardware(t *testing.T) {
 	}
 }
 
+// TestPortTools_ShowThePort: programs that read the port's state from /sys.
+func TestPortTools_ShowThePort(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs, "ibstat", "ibstatus")
+	for program, want := range map[string][]string{
+		"ibstat":   {"CA 'roce0'", "Node GUID: 0x020000fffe000002", "State: Active", "Physical state: LinkUp", "Link layer: Ethernet"},
+		"ibstatus": {"'roce0' port 1 status", "0000:0000:0000:0000:0000:ffff:0a00:0002", "4: ACTIVE", "5: LinkUp", "Ethernet"},
+	} {
+		out := l.Exec("h2", program)
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s does not say %q:\n%s", program, w, out)
+			}
+		}
+	}
+}
+
 // TestRDMALibraries_AreNamedWhenTheyAreMissing: without the libraries RDMA programs are refused
 // with the fix, and others run.
 func TestRDMALibraries_AreNamedWhenTheyAreMissing(t *testing.T) {

@@ -61,3 +61,49 @@ func TestRcopy_CopiesAFile(t *testing.T) {
 		t.Errorf("%d of %d bytes have arrived, or others: %v", len(got), len(data), err)
 	}
 }
+
+// TestUdpong_SendsDatagrams: Debian's program for datagrams of rsockets, in the ways that it can wait,
+// goes from queue pair to queue pair once these are known. Debian builds it so that part of its
+// calls of sockets go past librspreload.
+func TestUdpong_SendsDatagrams(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, rdmaPairs, "udpong")
+	cases := []string{"udpong -C 50 -S 500 -T b -T e", "udpong -C 50 -S 1000 -T a", "udpong -C 50 -S 100 -T n -T e"}
+	testlab.OnPairs(l, cases, itself, func(l *testlab.Lab, p testlab.Pair, c string) {
+		argv := strings.Fields(c)
+		before := l.NIC(p.At).Counters.Of("port_rcv_packets")
+		s := l.StartProgram(p.At, plus(plus(argv, "-b"), p.Address())...)
+		said, code := l.TryRDMA(p.From, plus(plus(argv, "-s"), p.Address())...)
+		if code != 0 || !strings.Contains(said, "custom") {
+			l.T.Errorf("exit code %d:\n%s\nserver:\n%s", code, said, s.Out.String())
+		}
+		// The first datagrams may go by UDP, while the queue pairs are not known.
+		if n := l.NIC(p.At).Counters.Of("port_rcv_packets") - before; n < 40 {
+			l.T.Errorf("%d packets have arrived at the NIC", n)
+		}
+		s.KillAndRead()
+	})
+}
+
+// TestKeepAlives_GoWhileTheProgramWaits: a stream with keep-alives sends messages without data while
+// its program waits.
+func TestKeepAlives_GoWhileTheProgramWaits(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs)
+	program := buildChecks(t)
+	server := l.StartProgram("h1", program, "keep")
+	server.WaitFor(l, "it listens", func() bool { return strings.Contains(server.Out.String(), "listens") })
+	client := l.StartProgram("h2", program, "keep", "10.0.0.1")
+	for _, s := range []*testlab.Program{server, client} {
+		s.WaitFor(l, "the connection", func() bool { return strings.Contains(s.Out.String(), "connected") })
+	}
+	writes := func() uint64 { return l.NIC("h1").Counters.Of("rx_write_requests") }
+	before := writes()
+	l.WaitFor("three keep-alives", func() bool { return writes() >= before+3 }) // one may grant credits
+	for _, s := range []*testlab.Program{server, client} {
+		if s.Exited() {
+			t.Errorf("it has ended: %s", s.Out.String())
+		}
+		s.KillAndRead()
+	}
+}

@@ -123,7 +123,7 @@ func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
 
 func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 	f := h.station.fabric
-	end, ok := f.topology.PortOf(a)
+	end, ok := f.findPort(h.station, a)
 	if !ok {
 		return found, false
 	}

@@ -83,7 +83,7 @@ func (f *Fabric) EdgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
 		e.Protocol = protocolName(k.Proto)
 	}
 	if e.To.IsValid() {
-		e.Peer = f.holderOf(e.To)
+		e.Peer = f.holderOf(s, e.To)
 	}
 	return e
 }

@@ -39,7 +39,8 @@ type Fabric struct {
 	lookahead units.Time     // between shards
 	topology  *routing.Topology
 	flowEnds  [][2]flowEnd
-	nics      []*nic     // in the order of nodes and ports
+	nics      []*nic // in the order of nodes and ports
+	added     addressBook
 	transfers []transfer // by transfer of the plan
 	watches   map[*port.Port]*watch
 	deadlocks []status.Deadlock

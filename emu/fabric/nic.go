@@ -41,7 +41,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	n := &nic{station: s}
 	timer := engine.NewTimer(n)
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
-		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
+		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, LinkLocal: nicemu.LinkLocal(s.MAC), Line: s.Port.Link().Rate(),
 		Down:     shard.down[node.Ports[s.Index].Link] != 0,
 		Priority: &s.chassis.Map.DSCP,
 		Pool:     shard.Pool, Now: engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
@@ -63,6 +63,12 @@ func (f *Fabric) addNIC(s *Station) error {
 
 // pathTo returns where a station's packets to an address go.
 func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
+	if e, ok := f.findNear(s, to); ok {
+		return nicemu.Path{Dest: f.topology.Endpoint(e), MAC: f.topology.MAC(e)}, true
+	}
+	if to.Is6() && to.IsLinkLocalUnicast() {
+		return nicemu.Path{}, false
+	}
 	hop, ok := f.Neighbours(s).FirstHop(to)
 	return nicemu.Path(hop), ok
 }
@@ -71,7 +77,7 @@ func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
 // needs it when a flow begins.
 func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
 	f := s.fabric
-	end, ok := f.topology.PortOf(to)
+	end, ok := f.findPort(s, to)
 	if !ok {
 		return cc.Path{}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
@@ -108,7 +109,7 @@ func (f *Fabric) nicStatus(list []*nic) []status.NIC {
 		settings, used := n.Settings(), n.InUse()
 		s := &out[i]
 		*s = status.NIC{
-			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
+			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: slices.Clone(n.GIDs()),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
 			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: cmp.Or(settings.Recovery.Name, transport.DefaultRecovery),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
@@ -180,15 +181,15 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
 func (f *Fabric) addPath(s *status.QP, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
-	s.Peer = f.holderOf(x.Remote)
+	s.Peer = f.holderOf(n.station, x.Remote)
 	if !x.Loopback {
 		s.Class = n.station.className(x.Priority)
 	}
 }
 
-// holderOf returns the name of the port with an address, "" if there is none.
-func (f *Fabric) holderOf(a netip.Addr) string {
-	end, ok := f.topology.PortOf(a)
+// holderOf returns the name of the port with an address that a station sends to, "" if there is none.
+func (f *Fabric) holderOf(s *Station, a netip.Addr) string {
+	end, ok := f.findPort(s, a)
 	if !ok {
 		return ""
 	}

@@ -121,6 +121,9 @@ func (b *trafficBuilder) addPattern(i int) error {
 			carriers = append(carriers, c)
 		}
 		b.hosts[n].AddTraffic(i, agent, b.joinCarriers(t, n, stations, carriers))
+		if linked, ok := agent.(pattern.Linked); ok {
+			linked.LinkAgents(func(host int) (pattern.Agent, func(pattern.Flow)) { return b.hosts[host].PartyOf(i) })
+		}
 	}
 	return nil
 }

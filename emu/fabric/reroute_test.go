@@ -305,7 +305,7 @@ topology:
 workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}]
 `))
 	a := f.Accounts()
-	if a.Entered != 5 || a.Drops["no-route"] != 5 || a.Held != 0 || !a.Balanced() {
+	if a.Entered != 5 || a.Drops["looped"] != 5 || a.Held != 0 || !a.Balanced() {
 		t.Errorf("%+v", a)
 	}
 	s1, _ := f.Plan.Node("s1")

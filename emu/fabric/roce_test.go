@@ -471,7 +471,7 @@ func TestRouters_ForwardRoCEAndReportErrors(t *testing.T) {
 			{"a packet", pick("10.0.1.2", "fd00::1:2"), 64, 1024, "", true, 0, nil},
 			{"TTL 2", pick("10.0.1.2", "fd00::1:2"), 2, 1024, pick("10.255.0.2>10.0.0.2 ttl 63 TimeExceeded(TTLExceeded)", "fd00:ffff::2>fd00::2 hops 63 TimeExceeded(HopLimitExceeded)"), false, 0, map[string]uint64{"ttl-expired": 1}},
 			{"too big", pick("10.0.1.2", "fd00::1:2"), 64, 1400, pick("10.255.0.2>10.0.0.2 ttl 63 DestinationUnreachable(FragmentationNeeded) mtu 1400", "fd00:ffff::2>fd00::2 hops 63 PacketTooBig mtu 1400"), false, 0, map[string]uint64{"too-big": 1}},
-			{"nobody there", pick("10.0.1.77", "fd00::1:99"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"), false, 0, map[string]uint64{"no-route": 1}},
+			{"nobody there", pick("10.0.1.77", "fd00::1:99"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"), false, 0, map[string]uint64{"no-host": 1}},
 			{"no route", pick("10.0.7.7", "fd09::1"), 64, 10, pick("10.0.0.1>10.0.0.2 ttl 64 DestinationUnreachable(Net)", "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"), false, 0, map[string]uint64{"no-route": 1}},
 			{"for a router", pick("10.255.0.3", "fd00:ffff::3"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Port)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(PortUnreachable)"), false, 1, nil},
 		} {

@@ -244,9 +244,9 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 		{"as large as may be", udp(h1, h2, 64, 1372, true), nil, []string{out + "10.0.0.2>10.0.1.2 ttl 61 udp"}, 0, nil},
 		{"too big without DF", fragments, nil, []string{out + "10.0.0.2>10.0.1.2 ttl 61 fragment 0+1376", out + "10.0.0.2>10.0.1.2 ttl 61 fragment 1376+52"}, 1, nil},
 		{"no route", udp(h1, "10.0.7.7", 64, 10, true), []string{in + "10.0.0.1>10.0.0.2 ttl 64 DestinationUnreachable(Net)"}, nil, 0, map[string]uint64{"no-route": 1}},
-		{"nobody there", udp(h1, "10.0.1.77", 64, 10, true), []string{in + "10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)"}, nil, 0, map[string]uint64{"no-route": 1}},
+		{"nobody there", udp(h1, "10.0.1.77", 64, 10, true), []string{in + "10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)"}, nil, 0, map[string]uint64{"no-host": 1}},
 		{"no route in IPv6", udp("fd00::2", "fd09::1", 64, 10, true), []string{in + "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"}, nil, 0, map[string]uint64{"no-route": 1}},
-		{"nobody there in IPv6", udp("fd00::2", "fd00::1:99", 64, 10, true), []string{in + "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"}, nil, 0, map[string]uint64{"no-route": 1}},
+		{"nobody there in IPv6", udp("fd00::2", "fd00::1:99", 64, 10, true), []string{in + "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"}, nil, 0, map[string]uint64{"no-host": 1}},
 		{"a port of a router", udp(h1, "10.255.0.3", 3, 10, true), []string{in + "10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Port)"}, nil, 1, nil},
 		{"an echo to the near router", echo("10.0.0.1", 1), []string{in + "10.0.0.1>10.0.0.2 ttl 64 EchoReply"}, nil, 1, nil},
 		{"echo of the far end", echo("10.0.1.1", 3), []string{in + "10.0.1.1>10.0.0.2 ttl 62 EchoReply"}, nil, 1, nil},
@@ -256,7 +256,7 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 		{"for another MAC", to("02:00:00:00:00:02", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
 		{"for an unknown MAC", to("02:00:00:09:00:02", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
 		{"for another port's MAC", to("02:00:00:00:00:05", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
-		{"with a VLAN tag", tagged, nil, nil, 0, map[string]uint64{"no-route": 1}},
+		{"with a VLAN tag", tagged, nil, nil, 0, map[string]uint64{"tagged": 1}},
 		{"from a stranger", udp("192.168.0.1", h2, 1, 10, true), nil, nil, 0, map[string]uint64{"ttl-expired": 1, "no-route": 1}}, // the answer has no way
 		{"to a link-local address", udp("fd00::2", "fe80::1", 64, 10, true), []string{in + "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"}, nil, 0, map[string]uint64{"no-route": 1}},
 	} {

@@ -28,7 +28,7 @@ func (m *monitor) watchLoad(ctx context.Context, l *Lab, warn func(error)) {
 	tick := time.NewTicker(monitorPeriod)
 	defer tick.Stop()
 	last, sent, _ := l.readLoad()
-	stolen := readStolen()
+	stolen, held, began := readStolen(), throttled(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,10 +41,10 @@ func (m *monitor) watchLoad(ctx context.Context, l *Lab, warn func(error)) {
 		if err != nil {
 			return // the engine has stopped
 		}
-		s := readStolen()
+		s, h, at := readStolen(), throttled(), time.Now()
 		now.Demand = sumDemand(sent, senders)
 		m.mu.Lock()
-		said := m.watch.JudgeLoad(now.LoadSince(last), s.shareSince(stolen))
+		said := m.watch.JudgeLoad(now.LoadSince(last), wall.Taken{Stolen: s.shareSince(stolen), Throttled: l.throttledShare(h-held, at.Sub(began))})
 		switch {
 		case said == "":
 		case m.watch.IsLate():
@@ -56,7 +56,7 @@ func (m *monitor) watchLoad(ctx context.Context, l *Lab, warn func(error)) {
 		if said != "" {
 			warn(errors.New(said))
 		}
-		last, sent, stolen = now, senders, s
+		last, sent, stolen, held, began = now, senders, s, h, at
 	}
 }
 
@@ -140,6 +140,17 @@ func sumDemand(from, to []sender) (sum units.Rate) {
 		sum += to[i].rate
 	}
 	return sum
+}
+
+// throttledShare returns for which share of a period a limit on processor time held the engines
+// back. The limit does not hold for threads with real-time scheduling.
+func (l *Lab) throttledShare(held, period time.Duration) units.Fraction {
+	for _, e := range l.engines {
+		if !e.driver.IsRealtime() {
+			return units.Fraction(min(held.Seconds()/period.Seconds(), 1))
+		}
+	}
+	return 0
 }
 
 // stolen is the machine's processor time so far, in ticks, and how much of it a

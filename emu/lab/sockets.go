@@ -25,7 +25,7 @@ func (l *Lab) countSockets(r *report.Report) {
 		} else {
 			c, err = g.readSockets()
 		}
-		s := report.Sockets{Host: n.Name, Full: c.Full, Unopened: c.Unopened, Checksum: c.Checksum}
+		s := report.Sockets{Host: n.Name, Full: c.Full, Memory: c.Memory, Unopened: c.Unopened, Checksum: c.Checksum}
 		if err != nil {
 			s.Error = err.Error()
 		}

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/livefs"
@@ -19,6 +21,8 @@ import (
 // verbsServer lets the programs of a host use its NICs.
 type verbsServer struct {
 	host     string
+	node     int                // of the plan
+	do       func(func()) error // on the host's engine
 	server   *uverbs.Server
 	counters *livefs.FS    // of the NICs, in the host's /sys; nil if the machine has no FUSE for them
 	changed  chan struct{} // a port has changed: its files are to be written again
@@ -57,7 +61,7 @@ func (l *Lab) offerVerbs() error {
 			default: // the files are not written yet
 			}
 		}
-		l.verbs = append(l.verbs, verbsServer{host: node.Name, server: s, changed: changed, over: make(chan struct{})})
+		l.verbs = append(l.verbs, verbsServer{host: node.Name, node: n, do: driver.Do, server: s, changed: changed, over: make(chan struct{})})
 		if err := driver.AttachDevice(s); err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)
 		}
@@ -157,6 +161,26 @@ func (l *Lab) serveVerbs(warn func(error)) {
 	for _, v := range l.verbs {
 		go v.server.Serve(func(err error) { warn(fmt.Errorf("host %s: %w", v.host, err)) })
 		go v.updateSys(netnslab.VerbsSys(dir, v.host), warn)
+		go l.followAddresses(v, warn)
+	}
+}
+
+// followAddresses makes the addresses of a host's interfaces the GIDs of its NICs, until the end.
+func (l *Lab) followAddresses(v verbsServer, warn func(error)) {
+	ports := l.plan.Nodes[v.node].Ports
+	err := l.hosts.WatchAddresses(v.host, v.over, func(c netnslab.AddressChange) {
+		index := slices.IndexFunc(ports, func(p plan.Port) bool { return p.Name == c.Interface })
+		if index < 0 {
+			return // loopback, or made by a program
+		}
+		change := l.fabric.AddAddress
+		if c.Removed {
+			change = l.fabric.RemoveAddress
+		}
+		_ = v.do(func() { change(v.node, index, c.Address) }) // else the lab has ended
+	})
+	if err != nil {
+		warn(fmt.Errorf("the GIDs of host %s do not follow its addresses: %w", v.host, err))
 	}
 }
 

@@ -30,7 +30,7 @@ var labMetrics = []metric[report.Sample]{
 		func(s *report.Sample) float64 { return s.Emulated.Seconds() }),
 	gauge(labLabels, "lab_dilation", "Real time divided by emulated time; 1 means real time. All other metrics except processor time are in emulated time.",
 		func(s *report.Sample) float64 { return float64(s.Dilation) }),
-	counter(labLabels, "lab_stood_seconds_total", "Time for which emulated time stood still, because the engine could not keep up.",
+	counter(labLabels, "lab_stood_seconds_total", "Time for which emulated time stood still, because the engine could not keep up or was stopped.",
 		func(s *report.Sample) float64 { return s.Timing.Stood.Seconds() }),
 	gauge(labLabels, "lab_overloaded", "1 while the machine does not keep up with the lab, else 0.",
 		func(s *report.Sample) float64 { return truth(s.Trouble != "") }),

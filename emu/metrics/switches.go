@@ -13,7 +13,7 @@ var switchMetrics = []metric[status.Switch]{
 		func(s *status.Switch) float64 { return float64(s.Moved) }),
 	counter(switchLabels, "switch_mac_aged_total", "Entries of the table that ended for lack of frames.",
 		func(s *status.Switch) float64 { return float64(s.Aged) }),
-	counter(switchLabels, "switch_mac_flushed_total", "Entries of the table that ended because their link went down.",
+	counter(switchLabels, "switch_mac_flushed_total", "Entries of the table that ended because links went down.",
 		func(s *status.Switch) float64 { return float64(s.Flushed) }),
 	counter(switchLabels, "switch_mac_full_packets_total", "Packets whose source was not learned because the table was full.",
 		func(s *status.Switch) float64 { return float64(s.Full) }),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // minLookahead is the shortest delay of a link that may join two processes or
@@ -34,7 +35,7 @@ func Partition(p *plan.Plan, n int) ([]int, error) {
 		if len(p.Nodes) < n {
 			return nil, fmt.Errorf("%d workers: the lab has only %d nodes", n, len(p.Nodes))
 		}
-		return nil, fmt.Errorf("%d workers: links with a delay below %v keep this lab in %d parts; give the links between switches a delay, or use fewer workers", n, minLookahead, len(g.weight))
+		return nil, fmt.Errorf("%d workers: links with a delay below %v, or triggers of flows, keep this lab in %d parts; give the links between switches a delay, or use fewer workers", n, minLookahead, len(g.weight))
 	}
 	shard := g.deal(n)
 	for node := range shardOf {
@@ -79,7 +80,8 @@ type groups struct {
 	ties   []map[int]int // by group: links to other groups
 }
 
-// group finds the sets of nodes that short links hold together.
+// group finds the sets of nodes that short links hold together, or triggers of flows, which act at
+// once.
 func group(p *plan.Plan) groups {
 	parent := make([]int, len(p.Nodes))
 	for i := range parent {
@@ -96,6 +98,13 @@ func group(p *plan.Plan) groups {
 		ends := p.Links[l].Ends
 		if min(p.ShortestDelay(l, 0), p.ShortestDelay(l, 1)) < minLookahead {
 			parent[find(ends[1].Node)] = find(ends[0].Node)
+		}
+	}
+	for i := range p.Traffic {
+		for _, set := range pattern.Together(p.Traffic[i].Pattern) {
+			for _, n := range set[1:] {
+				parent[find(n)] = find(set[0])
+			}
 		}
 	}
 	g := groups{of: make([]int, len(p.Nodes))}

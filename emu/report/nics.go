@@ -88,10 +88,12 @@ func WriteNICs(w io.Writer, nics []status.NIC) {
 }
 
 func firstGID(n *status.NIC) string {
-	if len(n.GIDs) == 0 {
-		return "-"
+	for _, g := range n.GIDs {
+		if g.IsValid() {
+			return g.String()
+		}
 	}
-	return n.GIDs[0].String()
+	return "-"
 }
 
 // WriteNIC prints the details of a NIC, with the counters that are not 0, or with all counters.
@@ -120,7 +122,9 @@ func WriteNIC(w io.Writer, n *status.NIC, all bool) {
 		fmt.Fprintf(t, "  delays\tdoorbell %v, DMA %v, completion %v\n", d.Doorbell, d.DMA, d.Completion)
 	}
 	for i, g := range n.GIDs {
-		fmt.Fprintf(t, "  GID %d\t%s\n", i, g)
+		if g.IsValid() {
+			fmt.Fprintf(t, "  GID %d\t%s\n", i, g)
+		}
 	}
 	fmt.Fprintf(t, "  queue pairs\t%s\n", pairStates(n))
 	if len(n.Listeners) > 0 {

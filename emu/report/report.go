@@ -85,7 +85,7 @@ type Host struct {
 	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each is held separately
 	Kicks    uint64      `json:"kicks,omitempty"`            // of TxPackets: sent by the emulator itself to let a class continue
 
-	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses without a host; they never enter the fabric
+	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has on the links of the interface; they never enter the fabric
 	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered on behalf of the host
 	Error      string `json:"error,omitempty"`      // why the counters could not be read
 }
@@ -96,6 +96,7 @@ type Host struct {
 type Sockets struct {
 	Host     string `json:"host"`
 	Full     uint64 `json:"udp_rcvbuf_errors"` // the receive buffer of their socket was full
+	Memory   uint64 `json:"udp_mem_errors"`    // all UDP sockets together were at their limit, net.ipv4.udp_mem
 	Unopened uint64 `json:"udp_no_ports"`      // no socket had their port
 	Checksum uint64 `json:"udp_csum_errors"`   // their checksum was wrong
 	Error    string `json:"error,omitempty"`   // why the counters could not be read
@@ -145,7 +146,7 @@ type Timing struct {
 	Workers  int             `json:"workers"`               // threads that run the lab, with an engine each
 	CPU      float64         `json:"cpu_cores"`             // of the whole process, mean over the run's real time
 	Engine   float64         `json:"engine_cpu_cores"`      // of the engine's thread
-	Stood    units.Time      `json:"stood,omitempty"`       // how long emulated time stood still, because the engine could not keep up
+	Stood    units.Time      `json:"stood,omitempty"`       // how long emulated time stood still, because the engine could not keep up or was stopped
 	Absent   units.Time      `json:"did_not_run,omitempty"` // how long the engine's process, or the machine, was stopped, in real time
 	Strict   bool            `json:"strict"`
 	Overload string          `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could

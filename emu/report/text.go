@@ -243,7 +243,7 @@ func (r *Report) writeHosts(w io.Writer) {
 			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets after the fabric\n", h.Name, h.RxDropped)
 		}
 		if h.Unroutable > 0 {
-			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that no host in the lab has\n", h.Name, h.Unroutable)
+			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that nobody has on the links of this interface\n", h.Name, h.Unroutable)
 		}
 	}
 }
@@ -259,6 +259,7 @@ func (r *Report) writeSockets(w io.Writer) {
 			why   string
 		}{
 			{s.Full, "found the receive buffer of their socket full: the program there reads too slowly, or the buffer is too small (SO_RCVBUF, net.core.rmem_max)"},
+			{s.Memory, "found the kernel's limit for all UDP sockets together reached (net.ipv4.udp_mem)"},
 			{s.Unopened, "went to ports that no program had open"},
 			{s.Checksum, "had a wrong checksum"},
 		} {

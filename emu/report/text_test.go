@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 			{Name: "h1:eth0", TxDropped: 4, Classes: []HostClass{{Name: "rest"}, {Name: "lossless", Priority: 3, Holds: 7, Held: 12 * units.Millisecond}}},
 			{Name: "h2:eth0", Together: "no BPF"},
 		},
-		Sockets: []Sockets{{Host: "h1"}, {Host: "h2", Full: 7, Unopened: 3, Checksum: 1}, {Host: "h3", Error: "it is gone"}},
+		Sockets: []Sockets{{Host: "h1"}, {Host: "h2", Full: 7, Memory: 2, Unopened: 3, Checksum: 1}, {Host: "h3", Error: "it is gone"}},
 		Timing: &Timing{
 			Lateness: status.Lateness{Count: 90, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9, Share: 0.1},
 			Realtime: true, CPU: 0.5, Engine: 0.4,
@@ -58,6 +58,7 @@ host     h1:eth0: its device dropped 4 packets before the fabric (ring full: it 
 host     h1:eth0: class lossless was held in the host 7 times, 12ms in all
 host     h2:eth0: its traffic classes were held only all together: no BPF
 host     h2: 7 UDP datagrams that the fabric delivered found the receive buffer of their socket full: the program there reads too slowly, or the buffer is too small (SO_RCVBUF, net.core.rmem_max)
+host     h2: 2 UDP datagrams that the fabric delivered found the kernel's limit for all UDP sockets together reached (net.ipv4.udp_mem)
 host     h2: 3 UDP datagrams that the fabric delivered went to ports that no program had open
 host     h2: 1 UDP datagrams that the fabric delivered had a wrong checksum
 host     h3: losses of its sockets are unknown: it is gone

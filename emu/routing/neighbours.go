@@ -68,3 +68,20 @@ func (t *Topology) first(e plan.End) (plan.End, bool) {
 	first, ok := t.routers.firsts[t.reach.Domain[e.Node][e.Port]]
 	return first, ok
 }
+
+// Reaches reports whether links and switches alone lead to a port.
+func (n Neighbours) Reaches(e plan.End) bool {
+	d := n.topology.reach.Domain
+	return d[e.Node][e.Port] == d[n.end.Node][n.end.Port]
+}
+
+// PortWithMAC returns the port of a host to which links and switches alone lead, by its Ethernet
+// address.
+func (n Neighbours) PortWithMAC(m wire.MAC) (plan.End, bool) {
+	t := n.topology
+	e, ok := t.Directory.byMAC[m]
+	if !ok || int(e) >= t.hosts || t.Endpoints[e] == n.end || !n.Reaches(t.Endpoints[e]) {
+		return plan.End{}, false
+	}
+	return t.Endpoints[e], true
+}

@@ -86,14 +86,20 @@ type Watch struct {
 	latePeriods  int // in total
 	periods      int // in which there were deliveries
 	worst        Load
+	took         Taken      // during the worst
 	absent       units.Time // in total
 	suspended    units.Time // in total
 }
 
-// JudgeLoad evaluates the load of another period; stolen is the share of the machine's
-// processor time that the hypervisor gave to others during it. It returns a message
+// Taken is what others took of the processors during a period.
+type Taken struct {
+	Stolen    units.Fraction // of the machine's processor time, by the hypervisor for others
+	Throttled units.Fraction // of the period, in which a limit on processor time held the engine back
+}
+
+// JudgeLoad evaluates the load of another period, and what was taken during it. It returns a message
 // for the user, or "" if there is nothing to say.
-func (w *Watch) JudgeLoad(l Load, stolen units.Fraction) string {
+func (w *Watch) JudgeLoad(l Load, t Taken) string {
 	if l.Absent > 0 || l.Suspended > 0 {
 		// The load is not the reason why anything was late or stood still in this
 		// period.
@@ -103,8 +109,8 @@ func (w *Watch) JudgeLoad(l Load, stolen units.Fraction) string {
 	}
 	if l.Stood > 0 {
 		w.periods++
-		return w.isLate(l, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
-			w.realTime(l.Stood).Round(time.Millisecond), w.realTime(l.wallTime()).Round(time.Millisecond), w.adviceFor(l, stolen)))
+		return w.isLate(l, t, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
+			w.realTime(l.Stood).Round(time.Millisecond), w.realTime(l.wallTime()).Round(time.Millisecond), w.adviceFor(l, t)))
 	}
 	if l.Deliveries < fewDeliveries {
 		return w.countOnTime()
@@ -114,8 +120,8 @@ func (w *Watch) JudgeLoad(l Load, stolen units.Fraction) string {
 	if share <= max(w.Allowed, lateShare) {
 		return w.countOnTime()
 	}
-	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %s of %d deliveries in the last %ss were later than %v. %s",
-		units.FormatPercent(float64(share), 3), l.Deliveries, units.FormatDigits(w.realTime(l.wallTime()).Seconds(), 2), w.Limit, w.adviceFor(l, stolen)))
+	return w.isLate(l, t, fmt.Sprintf("the machine does not keep up: %s of %d deliveries in the last %ss were later than %v. %s",
+		units.FormatPercent(float64(share), 3), l.Deliveries, units.FormatDigits(w.realTime(l.wallTime()).Seconds(), 2), w.Limit, w.adviceFor(l, t)))
 }
 
 // absenceMessage returns the message that the engine did not run.
@@ -140,12 +146,12 @@ func formatShort(t time.Duration) string {
 }
 
 // isLate records a late period and returns its message only now and then.
-func (w *Watch) isLate(l Load, said string) string {
+func (w *Watch) isLate(l Load, t Taken, said string) string {
 	w.latePeriods++
 	w.late++
 	w.onTime = 0
 	if w.latePeriods == 1 || l.isWorse(w.worst) {
-		w.worst = l
+		w.worst, w.took = l, t
 	}
 	if w.late%repeatPeriods != 1 {
 		return ""
@@ -185,7 +191,7 @@ func (w *Watch) currentDilation() int { return max(w.Dilation, 1) }
 
 // adviceFor says why a period was late and at what rates or dilation it would not be.
 // Rates are in real time, because they depend on what the machine can do.
-func (w *Watch) adviceFor(l Load, stolen units.Fraction) string {
+func (w *Watch) adviceFor(l Load, t Taken) string {
 	seconds := w.realTime(l.wallTime()).Seconds()
 	packets, bits := float64(l.Packets)/seconds, float64(l.Bytes)*8/seconds
 	if l.Copies > l.Packets {
@@ -194,10 +200,14 @@ func (w *Watch) adviceFor(l Load, stolen units.Fraction) string {
 			formatSI(packets), formatSI(float64(l.Copies)/seconds))
 	}
 	now := fmt.Sprintf("%s packets/s (%sbps)", formatSI(packets), formatSI(bits))
+	if t.Throttled > lateShare {
+		return fmt.Sprintf("A limit on processor time held the engine back for %.0f%% of it, at %s: raise the limit of the control group that weft runs in (docker run --cpus, CPUQuota= of systemd), or run it in slow motion, with dilation: %d.",
+			100*float64(t.Throttled), now, w.slowerDilation(l))
+	}
 	if l.BusyShare() < fullShare {
 		text := fmt.Sprintf("The engine needed only %.0f%% of a core for %s, but did not get it in time: ", 100*float64(l.BusyShare()), now)
-		if stolen > lateShare {
-			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, a higher fidelity limit, or slow motion: dilation: %d.", 100*float64(stolen), w.slowerDilation(l))
+		if t.Stolen > lateShare {
+			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, a higher fidelity limit, or slow motion: dilation: %d.", 100*float64(t.Stolen), w.slowerDilation(l))
 		}
 		return text + "programs in the hosts, or others, use the cores. Use fewer of them, or more cores; spin and realtime in the file's engine section help." +
 			fmt.Sprintf(" In slow motion, with dilation: %d, they would matter less.", w.slowerDilation(l))
@@ -246,7 +256,7 @@ func (w *Watch) Summary() string {
 		said = append(said, fmt.Sprintf("the machine was suspended for %s", formatShort(w.suspended.Duration())))
 	}
 	if w.latePeriods > 0 {
-		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.adviceFor(w.worst, 0)))
+		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.adviceFor(w.worst, w.took)))
 	}
 	return strings.Join(said, "; ")
 }

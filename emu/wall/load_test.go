@@ -21,31 +21,32 @@ func TestWatch_WarnsOfLateness(t *testing.T) {
 	stopped := full
 	stopped.At, stopped.Stood, stopped.Absent = 2*units.Second, 7*units.Second, 8*units.Second
 	type step struct {
-		load   Load
-		stolen units.Fraction
-		want   []string // contained in the message; nil means no message
+		load  Load
+		taken Taken
+		want  []string // contained in the message; nil means no message
 	}
 	for name, steps := range map[string][]step{
-		"on time": {{calm, 0, nil}, {quiet, 0, nil}, {calm, 0, nil}},
+		"on time": {{calm, Taken{}, nil}, {quiet, Taken{}, nil}, {calm, Taken{}, nil}},
 		"full, and well again": {
-			{calm, 0, nil},
-			{full, 0, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps", "with dilation: 2 or more"}},
-			{full, 0, nil}, {calm, 0, nil}, {calm, 0, nil}, {calm, 0, []string{"keeps up again"}}, {calm, 0, nil},
+			{calm, Taken{}, nil},
+			{full, Taken{}, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps", "with dilation: 2 or more"}},
+			{full, Taken{}, nil}, {calm, Taken{}, nil}, {calm, Taken{}, nil}, {calm, Taken{}, []string{"keeps up again"}}, {calm, Taken{}, nil},
 		},
 		"stopped": {
-			{calm, 0, nil},
-			{stopped, 0, []string{"the engine did not run for 8s of the last 9s: its process was stopped (SIGSTOP, Ctrl-Z)", "emulated time stood still for 7s"}},
-			{calm, 0, nil},
+			{calm, Taken{}, nil},
+			{stopped, Taken{}, []string{"the engine did not run for 8s of the last 9s: its process was stopped (SIGSTOP, Ctrl-Z)", "emulated time stood still for 7s"}},
+			{calm, Taken{}, nil},
 		},
-		"suspended":                {{Load{At: units.Second, Suspended: 2 * units.Hour}, 0, []string{"the machine was suspended for 2h0m0s"}}, {calm, 0, nil}},
-		"robbed by the hypervisor": {{robbed, 0.2, []string{"needed only 40% of a core", "the hypervisor gave 20%"}}},
-		"robbed by programs":       {{robbed, 0, []string{"needed only 40% of a core", "programs in the hosts", "dilation: 2"}}},
-		"lasting": append([]step{{full, 0, []string{"does not keep up"}}},
-			append(make([]step, 0), repeat(step{full, 0, nil}, 9, step{full, 0, []string{"does not keep up"}})...)...),
+		"suspended":                {{Load{At: units.Second, Suspended: 2 * units.Hour}, Taken{}, []string{"the machine was suspended for 2h0m0s"}}, {calm, Taken{}, nil}},
+		"robbed by the hypervisor": {{robbed, Taken{Stolen: 0.2}, []string{"needed only 40% of a core", "the hypervisor gave 20%"}}},
+		"held back by a limit":     {{full, Taken{Stolen: 0.2, Throttled: 0.3}, []string{"A limit on processor time held the engine back for 30% of it", "CPUQuota=", "dilation: 2"}}},
+		"robbed by programs":       {{robbed, Taken{}, []string{"needed only 40% of a core", "programs in the hosts", "dilation: 2"}}},
+		"lasting": append([]step{{full, Taken{}, []string{"does not keep up"}}},
+			append(make([]step, 0), repeat(step{full, Taken{}, nil}, 9, step{full, Taken{}, []string{"does not keep up"}})...)...),
 	} {
 		w := Watch{Limit: units.Millisecond}
 		for i, s := range steps {
-			got := w.JudgeLoad(s.load, s.stolen)
+			got := w.JudgeLoad(s.load, s.taken)
 			if (got == "") != (len(s.want) == 0) {
 				t.Errorf("%s: in second %d it says %q, want %q", name, i, got, s.want)
 			}
@@ -87,14 +88,14 @@ func TestWatch_SuggestsADilationThatSuffices(t *testing.T) {
 		"lateness within the limit, at dilation": {10, late(dilated(robbed, 10), 2500*units.Microsecond), "with dilation: 25, they would matter less"},
 	} {
 		w := Watch{Limit: units.Millisecond, Dilation: c.dilation}
-		if said := w.JudgeLoad(c.load, 0); !strings.Contains(said, c.want) {
+		if said := w.JudgeLoad(c.load, Taken{}); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %q, without %q", name, said, c.want)
 		}
 	}
 	stood := demand(full, 8*units.Gbps)
 	stood.At, stood.Stood = units.Second/4, 3*units.Second/4
 	w := Watch{Limit: units.Millisecond, Dilation: 100}
-	if said := w.JudgeLoad(dilated(stood, 100), 0); !strings.Contains(said, "stood still for") {
+	if said := w.JudgeLoad(dilated(stood, 100), Taken{}); !strings.Contains(said, "stood still for") {
 		t.Error(said)
 	}
 }
@@ -133,11 +134,11 @@ func repeat[T any](x T, n int, last T) (out []T) {
 func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 	l := Load{At: units.Second, Deliveries: 1000, Beyond: 100, Packets: 1000}
 	w := Watch{Allowed: 0.1}
-	if said := w.JudgeLoad(l, 0); said != "" || w.Summary() != "" {
+	if said := w.JudgeLoad(l, Taken{}); said != "" || w.Summary() != "" {
 		t.Errorf("10%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 	l.Beyond++
-	if said := w.JudgeLoad(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.IsLate() {
+	if said := w.JudgeLoad(l, Taken{}); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.IsLate() {
 		t.Errorf("10.1%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 }
@@ -145,12 +146,27 @@ func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 // Neither the messages nor the summary blame the load.
 func TestWatch_DoesNotBlameTheLoadForAStop(t *testing.T) {
 	w := Watch{Limit: units.Millisecond}
-	w.JudgeLoad(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	w.JudgeLoad(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, Taken{})
 	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.IsLate() {
 		t.Errorf("%q, want %q", got, want)
 	}
-	w.JudgeLoad(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	w.JudgeLoad(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, Taken{})
 	if got := w.Summary(); !strings.Contains(got, "was; late in 1 of 1 seconds") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The summary names the same cause as the message of the worst period.
+func TestWatch_SummaryNamesTheCauseOfTheWorstPeriod(t *testing.T) {
+	full := Load{At: units.Second, Deliveries: 80_000, Beyond: 4000, Packets: 80_000, Bytes: 100_000_000}
+	robbed := full
+	robbed.Idle, robbed.Beyond = units.Second*6/10, 8000
+	for want, taken := range map[string]Taken{"the hypervisor gave 20%": {Stolen: 0.2}, "A limit on processor time": {Throttled: 0.2}, "programs in the hosts": {}} {
+		w := Watch{Limit: units.Millisecond}
+		w.JudgeLoad(full, Taken{})
+		w.JudgeLoad(robbed, taken)
+		if got := w.Summary(); !strings.Contains(got, want) {
+			t.Errorf("%q, without %q", got, want)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package uverbs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -50,6 +52,16 @@ func (s *Server) UpdateSys(dir string) error {
 			return err
 		}
 		at := filepath.Join(dir, "class/infiniband", deviceName(n))
+		for i := range d.Limits().GIDs {
+			for _, kind := range [...]string{"types", "ndevs"} {
+				file := fmt.Sprintf("ports/1/gid_attrs/%s/%d", kind, i)
+				if files[file] == "" {
+					if err := os.Remove(filepath.Join(at, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						return err
+					}
+				}
+			}
+		}
 		for file, text := range files {
 			path := filepath.Join(at, file)
 			if old, err := os.ReadFile(path); err == nil && string(old) == text+"\n" {
@@ -116,7 +128,11 @@ func (d *Device) classFiles() map[string]string {
 		"ports/1/sm_lid": "0x0", "ports/1/sm_sl": "0", "ports/1/cap_mask": "0x04010000", "ports/1/rate": fmt.Sprintf("%d Gb/sec (1X)", int64(rate/units.Gbps)),
 		"ports/1/pkeys/0": "0xffff",
 	}
-	for i, a := range d.Addresses() {
+	for i, a := range d.GIDs() {
+		if !a.IsValid() { // the kernel has no type and no interface of a gap
+			files[fmt.Sprintf("ports/1/gids/%d", i)] = gidText(netip.IPv6Unspecified())
+			continue
+		}
 		files[fmt.Sprintf("ports/1/gids/%d", i)] = gidText(a)
 		files[fmt.Sprintf("ports/1/gid_attrs/types/%d", i)] = "RoCE v2"
 		files[fmt.Sprintf("ports/1/gid_attrs/ndevs/%d", i)] = d.Netdev

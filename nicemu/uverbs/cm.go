@@ -179,7 +179,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	}
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
-		return failedAnswer(fmt.Errorf("%w: no host has the address %v", syscall.EINVAL, remote.Addr()))
+		return failedAnswer(fmt.Errorf("%w: %v is not the address of a host", syscall.EINVAL, remote.Addr()))
 	case i.stage != unresolved || i.passive || len(i.listening) > 0:
 		return failedAnswer(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}

@@ -195,7 +195,7 @@ func (x *session) queryPort(q *handleMsg) answer {
 	}
 	n, _ := c.Counters()
 	return answer{body: portAnswer{
-		Rate: uint64(c.Line()), ActiveMTU: uint32(c.Limits().ActiveMTU), GIDs: uint32(len(c.Addresses())),
+		Rate: uint64(c.Line()), ActiveMTU: uint32(c.Limits().ActiveMTU), GIDs: uint32(len(c.Device.GIDs())),
 		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations), Active: boolBit(c.QueryPort().Active),
 	}}
 }
@@ -241,8 +241,8 @@ func (x *session) queryGID(q *queryGID) answer {
 		return failedAnswer(err)
 	}
 	var a gidAnswer
-	if list := c.Addresses(); int(q.Index) < len(list) {
-		a.GID = nicemu.GID(list[q.Index])
+	if g, err := c.QueryGID(int(q.Index)); err == nil {
+		a.GID = g
 	}
 	return answer{body: a}
 }

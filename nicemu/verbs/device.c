@@ -304,6 +304,16 @@ static void put_rate(struct ibv_port_attr *a, uint64_t rate)
 	}
 }
 
+/* weft_used_gids returns how many entries of the port's GID table can be other than empty. */
+uint32_t weft_used_gids(struct ibv_context *context)
+{
+	struct weft_context *c = to_context(context);
+	struct weft_handle h = { .handle = c->device.handle };
+	struct weft_port_answer p;
+
+	return weft_call(c->session, WEFT_QUERY_PORT, &h, sizeof(h), &p, sizeof(p), NULL, 0) ? 0 : p.gids;
+}
+
 int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	struct weft_context *c = to_context(context);
@@ -383,15 +393,16 @@ int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t index, stru
 
 ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *entries, size_t max, uint32_t flags, size_t size)
 {
+	uint32_t used = weft_used_gids(c);
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < to_context(c)->device.gids; i++) {
+	for (uint32_t i = 0; i < used; i++) {
 		struct ibv_gid_entry *e = (struct ibv_gid_entry *)((char *)entries + n * size);
 		struct ibv_gid_entry test;
 		int error = _ibv_query_gid_ex(c, 1, i, n < max ? e : &test, flags, n < max ? size : sizeof(test));
 
 		if (error == ENODATA)
-			break; /* valid GIDs are at the front of the table */
+			continue; /* an address that is gone leaves a gap */
 		if (error)
 			return -error;
 		if (n == max)

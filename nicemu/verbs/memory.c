@@ -258,13 +258,12 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 /* index_of finds the index of the port's GID to which a datagram was sent. */
 static int index_of(struct ibv_context *c, uint8_t port, const uint8_t raw[16])
 {
+	int used = weft_used_gids(c);
 	union ibv_gid gid;
 
-	for (int i = 0; !ibv_query_gid(c, port, i, &gid); i++) {
+	for (int i = 0; i < used && !ibv_query_gid(c, port, i, &gid); i++) {
 		if (!memcmp(gid.raw, raw, sizeof(gid.raw)))
 			return i;
-		if (!gid.global.subnet_prefix && !gid.global.interface_id)
-			break;
 	}
 	return -1;
 }

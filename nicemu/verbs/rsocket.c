@@ -6,7 +6,7 @@
  *
  * One thread at a time waits for the completions of a stream; others wait for that thread.
  *
- * Not implemented: datagrams (SOCK_DGRAM), keep-alives, out-of-band data.
+ * Datagrams (SOCK_DGRAM) are in rdgram.c. Not implemented: out-of-band data.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -14,7 +14,9 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
@@ -26,6 +28,7 @@
 #include <rdma/rsocket.h>
 
 #include "cm.h"
+#include "rdgram.h"
 
 /* A buffer of one side, as the other writes to it. */
 struct target {
@@ -51,7 +54,7 @@ enum { VERSION = 1, FLAG_NET = 1, FLAG_MAPS = 2 };
 
 /* Messages are 32 bits of immediate data: three of the operation, then its value. */
 enum { OP_DATA = 0, OP_WRITE = 2, OP_CREDITS = 4, OP_MAP = 6, OP_CONTROL = 7 };
-enum { DISCONNECT = 0, SHUTDOWN = 2 };
+enum { DISCONNECT = 0, KEEPALIVE = 1, SHUTDOWN = 2 };
 
 #define MESSAGE(op, value) ((uint32_t)(op) << 29 | (uint32_t)(value))
 #define OP_OF(message) ((uint32_t)(message) >> 29)
@@ -78,6 +81,10 @@ struct stream {
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;
 	int reuse, only6, linger_on, linger;
+	bool keepalive;
+	int keep_idle; /* s between keep-alives */
+	uint64_t keep_due; /* ms */
+	struct stream *keep_next; /* of those with keep-alives */
 
 	/* Sizes, until it connects. */
 	uint32_t sends, receives, inlined, sbuf_size, rbuf_size, maps;
@@ -144,6 +151,19 @@ static uint64_t milliseconds(void)
 	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* default_idle returns the host's time between keep-alives. */
+static int default_idle(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/tcp_keepalive_time", "re");
+	int seconds = 0;
+
+	if (f && fscanf(f, "%d", &seconds) != 1)
+		seconds = 0;
+	if (f)
+		fclose(f);
+	return seconds > 0 ? seconds : 7200;
+}
+
 static struct stream *alloc_stream(struct rdma_event_channel *channel, struct rdma_cm_id *id)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -157,7 +177,7 @@ static struct stream *alloc_stream(struct rdma_event_channel *channel, struct rd
 	s->sends = s->receives = 384;
 	s->inlined = 64;
 	s->sbuf_size = s->rbuf_size = 1 << 17;
-	s->only6 = 0;
+	s->keep_idle = default_idle();
 	if (fcntl(channel->fd, F_SETFL, O_NONBLOCK) || weft_table_put(&streams, channel->fd + 1, s)) {
 		free(s);
 		return NULL;
@@ -553,8 +573,10 @@ int rsocket(int domain, int type, int protocol)
 
 	if (domain != AF_INET && domain != AF_INET6)
 		return cm_error(EAFNOSUPPORT);
+	if (type == SOCK_DGRAM && (!protocol || protocol == IPPROTO_UDP))
+		return dgram_socket(domain);
 	if (type != SOCK_STREAM || (protocol && protocol != IPPROTO_TCP))
-		return cm_error(type == SOCK_DGRAM ? EOPNOTSUPP : EPROTONOSUPPORT);
+		return cm_error(EPROTONOSUPPORT);
 	channel = rdma_create_event_channel();
 	if (!channel)
 		return -1;
@@ -572,17 +594,23 @@ failed:
 
 int rbind(int fd, const struct sockaddr *a, socklen_t n)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
-	(void)n;
+	if (d)
+		return dgram_bind(d, a, n);
+	s = enter(fd);
 	return s ? leave(s, rdma_bind_addr(s->id, (struct sockaddr *)a)) : -1;
 }
 
 int rlisten(int fd, int backlog)
 {
-	struct stream *s = enter(fd);
+	struct stream *s;
 	int result;
 
+	if (dgram_find(fd))
+		return cm_error(EOPNOTSUPP);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	result = rdma_listen(s->id, backlog);
@@ -637,7 +665,7 @@ static int answer(struct stream *s, const void *hello, size_t n)
 
 int raccept(int fd, struct sockaddr *a, socklen_t *len)
 {
-	struct stream *s = enter(fd), *made;
+	struct stream *s = dgram_find(fd) ? weft_fail(EOPNOTSUPP) : enter(fd), *made;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
@@ -687,6 +715,7 @@ int raccept(int fd, struct sockaddr *a, socklen_t *len)
 	made->rbuf_size = s->rbuf_size;
 	made->maps = s->maps;
 	made->nonblocking = s->nonblocking;
+	made->keep_idle = s->keep_idle;
 	pthread_mutex_unlock(&s->mutex);
 	error = answer(made, n ? hello : NULL, n);
 	if (error) {
@@ -716,11 +745,14 @@ static int resolve(struct stream *s, int failed, enum rdma_cm_event_type want)
 int rconnect(int fd, const struct sockaddr *a, socklen_t n)
 {
 	struct rdma_conn_param param = { .flow_control = 1, .retry_count = 7, .rnr_retry_count = 7 };
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 	struct hello h;
 	int error;
 
-	(void)n;
+	if (d)
+		return dgram_connect(d, a, n);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	if (s->state == CONNECTING) {
@@ -756,6 +788,115 @@ int rconnect(int fd, const struct sockaddr *a, socklen_t n)
 		s->error = 0;
 	}
 	return error ? fail(s, error) : leave(s, 0);
+}
+
+/*
+ * Streams with keep-alives, and the thread that sends these: programs may wait, or do something
+ * else. Its mutex is locked before that of a stream.
+ */
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool runs;
+	struct stream *first;
+} keepers = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* keep_alive sends a message without data if one is due, and returns when the next is, in ms. */
+static uint64_t keep_alive(struct stream *s, uint64_t now)
+{
+	uint64_t due;
+
+	pthread_mutex_lock(&s->mutex);
+	if (s->keep_due <= now) {
+		progress(s); /* the program may not look at what was completed */
+		if (s->state == CONNECTED && s->controls < CONTROLS) {
+			int error = post(s, MESSAGE(OP_CONTROL, KEEPALIVE), NULL, 0, 0, 0, 0);
+
+			s->controls++;
+			if (error)
+				broken(s, error);
+		}
+		s->keep_due = now + (uint64_t)s->keep_idle * 1000;
+	}
+	due = s->keep_due;
+	pthread_mutex_unlock(&s->mutex);
+	return due;
+}
+
+static void *keep_all(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&keepers.mutex);
+	for (;;) {
+		uint64_t next = UINT64_MAX, now = milliseconds();
+		struct timespec t;
+
+		for (struct stream *s = keepers.first; s; s = s->keep_next) {
+			uint64_t due = keep_alive(s, now);
+
+			if (due < next)
+				next = due;
+		}
+		if (next == UINT64_MAX) {
+			pthread_cond_wait(&keepers.changed, &keepers.mutex);
+			continue;
+		}
+		t = (struct timespec){ next / 1000, next % 1000 * 1000000 };
+		pthread_cond_timedwait(&keepers.changed, &keepers.mutex, &t);
+	}
+	return NULL;
+}
+
+/* start_keeping starts the thread if it does not run yet. */
+static int start_keeping(void)
+{
+	pthread_condattr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	if (keepers.runs)
+		return 0;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&keepers.changed, &attr);
+	sigfillset(&all); /* signals are for the program's threads */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, keep_all, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!error) {
+		pthread_detach(thread);
+		keepers.runs = true;
+	}
+	return error;
+}
+
+/* set_keeping turns keep-alives of a stream, which is not locked, on or off, or changes their time. */
+static int set_keeping(struct stream *s, bool on, int idle)
+{
+	struct stream **at = &keepers.first;
+	int error = 0;
+
+	pthread_mutex_lock(&keepers.mutex);
+	while (*at && *at != s)
+		at = &(*at)->keep_next;
+	if (on && !*at)
+		error = start_keeping();
+	if (on && !*at && !error)
+		*at = s;
+	else if (!on && *at)
+		*at = s->keep_next;
+	if (!on)
+		s->keep_next = NULL;
+	pthread_mutex_lock(&s->mutex);
+	s->keepalive = on && !error;
+	s->keep_idle = idle;
+	s->keep_due = milliseconds() + (uint64_t)idle * 1000;
+	pthread_mutex_unlock(&s->mutex);
+	if (keepers.runs)
+		pthread_cond_signal(&keepers.changed);
+	pthread_mutex_unlock(&keepers.mutex);
+	return error;
 }
 
 /* control sends a message about the connection. */
@@ -795,9 +936,13 @@ static int shut(struct stream *s, int how)
 
 int rshutdown(int fd, int how)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 	int error;
 
+	if (d)
+		return dgram_shutdown(d, how);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
@@ -810,10 +955,19 @@ int rshutdown(int fd, int how)
 
 int rclose(int fd)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
+	if (d)
+		return dgram_close(d);
+	s = enter(fd);
 	if (!s)
 		return -1;
+	if (s->keepalive) {
+		pthread_mutex_unlock(&s->mutex);
+		set_keeping(s, false, s->keep_idle);
+		pthread_mutex_lock(&s->mutex);
+	}
 	shut(s, SHUT_RDWR);
 	if (s->id->qp)
 		rdma_disconnect(s->id);
@@ -887,8 +1041,12 @@ static ssize_t receive(struct stream *s, char *to, size_t n, int flags)
 
 ssize_t rrecv(int fd, void *b, size_t n, int flags)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
+	if (d)
+		return dgram_receive(d, &(struct iovec){ b, n }, 1, flags, NULL, NULL, NULL);
+	s = enter(fd);
 	return s ? receive(s, b, n, flags) : -1;
 }
 
@@ -896,8 +1054,12 @@ ssize_t rread(int fd, void *b, size_t n) { return rrecv(fd, b, n, 0); }
 
 ssize_t rrecvfrom(int fd, void *b, size_t n, int flags, struct sockaddr *a, socklen_t *len)
 {
-	ssize_t got = rrecv(fd, b, n, flags);
+	struct dgram *d = dgram_find(fd);
+	ssize_t got;
 
+	if (d)
+		return dgram_receive(d, &(struct iovec){ b, n }, 1, flags, a, len, NULL);
+	got = rrecv(fd, b, n, flags);
 	if (got >= 0 && a)
 		rgetpeername(fd, a, len);
 	return got;
@@ -905,8 +1067,11 @@ ssize_t rrecvfrom(int fd, void *b, size_t n, int flags, struct sockaddr *a, sock
 
 ssize_t rreadv(int fd, const struct iovec *v, int n)
 {
+	struct dgram *d = dgram_find(fd);
 	ssize_t got = 0;
 
+	if (d)
+		return dgram_receive(d, v, n, 0, NULL, NULL, NULL);
 	for (int i = 0; i < n; i++) {
 		/* What follows the first bytes is taken only if it is there. */
 		ssize_t part = rrecv(fd, v[i].iov_base, v[i].iov_len, got ? MSG_DONTWAIT : 0);
@@ -922,6 +1087,12 @@ ssize_t rreadv(int fd, const struct iovec *v, int n)
 
 ssize_t rrecvmsg(int fd, struct msghdr *m, int flags)
 {
+	struct dgram *d = dgram_find(fd);
+
+	if (d) {
+		m->msg_controllen = 0;
+		return dgram_receive(d, m->msg_iov, m->msg_iovlen, flags, m->msg_name, &m->msg_namelen, &m->msg_flags);
+	}
 	if (flags)
 		return cm_error(EOPNOTSUPP);
 	m->msg_flags = 0;
@@ -992,8 +1163,12 @@ static ssize_t transmit(struct stream *s, const char *from, size_t n, int flags)
 
 ssize_t rsend(int fd, const void *b, size_t n, int flags)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
+	if (d)
+		return dgram_send(d, &(struct iovec){ (void *)b, n }, 1, flags, NULL, 0);
+	s = enter(fd);
 	return s ? transmit(s, b, n, flags) : -1;
 }
 
@@ -1001,14 +1176,20 @@ ssize_t rwrite(int fd, const void *b, size_t n) { return rsend(fd, b, n, 0); }
 
 ssize_t rsendto(int fd, const void *b, size_t n, int flags, const struct sockaddr *a, socklen_t len)
 {
-	(void)len;
+	struct dgram *d = dgram_find(fd);
+
+	if (d)
+		return dgram_send(d, &(struct iovec){ (void *)b, n }, 1, flags, a, len);
 	return a ? cm_error(EISCONN) : rsend(fd, b, n, flags);
 }
 
 static ssize_t sendv(int fd, const struct iovec *v, int n, int flags)
 {
+	struct dgram *d = dgram_find(fd);
 	ssize_t sent = 0;
 
+	if (d)
+		return dgram_send(d, v, n, flags, NULL, 0);
 	for (int i = 0; i < n; i++) {
 		ssize_t part = v[i].iov_len ? rsend(fd, v[i].iov_base, v[i].iov_len, flags) : 0;
 
@@ -1025,15 +1206,23 @@ ssize_t rwritev(int fd, const struct iovec *v, int n) { return sendv(fd, v, n, 0
 
 ssize_t rsendmsg(int fd, const struct msghdr *m, int flags)
 {
+	struct dgram *d = dgram_find(fd);
+
 	if (m->msg_controllen)
 		return cm_error(EOPNOTSUPP);
+	if (d)
+		return dgram_send(d, m->msg_iov, m->msg_iovlen, flags, m->msg_name, m->msg_namelen);
 	return sendv(fd, m->msg_iov, m->msg_iovlen, flags);
 }
 
 int rgetpeername(int fd, struct sockaddr *a, socklen_t *n)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
+	if (d)
+		return dgram_getpeername(d, a, n);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	if (s->state != CONNECTED && s->state != CLOSED)
@@ -1044,8 +1233,12 @@ int rgetpeername(int fd, struct sockaddr *a, socklen_t *n)
 
 int rgetsockname(int fd, struct sockaddr *a, socklen_t *n)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 
+	if (d)
+		return dgram_getsockname(d, a, n);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	copy_address(a, n, rdma_get_local_addr(s->id));
@@ -1083,10 +1276,14 @@ static uint32_t *size_of(struct stream *s, int level, int name, uint32_t *lo, ui
 
 int rsetsockopt(int fd, int level, int name, const void *v, socklen_t n)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
 	uint32_t lo, hi, *size;
+	struct stream *s;
 	int value = 0;
 
+	if (d)
+		return dgram_setsockopt(d, level, name, v, n);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	if (n >= sizeof(value))
@@ -1110,6 +1307,19 @@ int rsetsockopt(int fd, int level, int name, const void *v, socklen_t n)
 		s->only6 = !!value;
 		return leave(s, rdma_set_option(s->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &s->only6, sizeof(s->only6)));
 	}
+	if (level == SOL_SOCKET && name == SO_KEEPALIVE) {
+		pthread_mutex_unlock(&s->mutex);
+		return cm_error(set_keeping(s, value, s->keep_idle));
+	}
+	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE) {
+		if (value < 1)
+			return fail(s, EINVAL);
+		pthread_mutex_unlock(&s->mutex);
+		return cm_error(set_keeping(s, s->keepalive, value));
+	}
+	/* The NIC repeats what gets lost, by its own times. */
+	if (level == IPPROTO_TCP && (name == TCP_KEEPINTVL || name == TCP_KEEPCNT))
+		return leave(s, 0);
 	/* Nothing is ever delayed. */
 	if (level == IPPROTO_TCP && name == TCP_NODELAY)
 		return leave(s, 0);
@@ -1128,10 +1338,14 @@ int rsetsockopt(int fd, int level, int name, const void *v, socklen_t n)
 
 int rgetsockopt(int fd, int level, int name, void *v, socklen_t *n)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
 	uint32_t lo, hi, *size;
+	struct stream *s;
 	int value;
 
+	if (d)
+		return dgram_getsockopt(d, level, name, v, n);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	if (level == SOL_SOCKET && name == SO_LINGER) {
@@ -1154,7 +1368,11 @@ int rgetsockopt(int fd, int level, int name, void *v, socklen_t *n)
 		value = SOCK_STREAM;
 	} else if (level == SOL_SOCKET && name == SO_REUSEADDR) {
 		value = s->reuse;
-	} else if (level == IPPROTO_TCP && name == TCP_NODELAY) {
+	} else if (level == SOL_SOCKET && name == SO_KEEPALIVE) {
+		value = s->keepalive;
+	} else if (level == IPPROTO_TCP && name == TCP_KEEPIDLE) {
+		value = s->keep_idle;
+	} else if (level == IPPROTO_TCP && (name == TCP_NODELAY || name == TCP_KEEPINTVL || name == TCP_KEEPCNT)) {
 		value = 1;
 	} else if (level == IPPROTO_TCP && name == TCP_MAXSEG) {
 		value = s->rbuf_size / 2;
@@ -1172,19 +1390,25 @@ int rgetsockopt(int fd, int level, int name, void *v, socklen_t *n)
 
 int rfcntl(int fd, int cmd, ...)
 {
-	struct stream *s = enter(fd);
+	struct dgram *d = dgram_find(fd);
+	struct stream *s;
 	va_list args;
-	int flags;
+	int flags = 0;
 
+	if (cmd == F_SETFL) {
+		va_start(args, cmd);
+		flags = va_arg(args, int);
+		va_end(args);
+	}
+	if (d)
+		return dgram_fcntl(d, cmd, flags);
+	s = enter(fd);
 	if (!s)
 		return -1;
 	switch (cmd) {
 	case F_GETFL:
 		return leave(s, O_RDWR | (s->nonblocking ? O_NONBLOCK : 0));
 	case F_SETFL:
-		va_start(args, cmd);
-		flags = va_arg(args, int);
-		va_end(args);
 		s->nonblocking = flags & O_NONBLOCK;
 		return leave(s, 0);
 	}
@@ -1218,9 +1442,12 @@ static int look(struct pollfd *fds, nfds_t n)
 	int count = 0;
 
 	for (nfds_t i = 0; i < n; i++) {
+		struct dgram *d = dgram_find(fds[i].fd);
 		struct stream *s = find(fds[i].fd);
 
-		if (s) {
+		if (d) {
+			fds[i].revents = dgram_ready(d, fds[i].events);
+		} else if (s) {
 			pthread_mutex_lock(&s->mutex);
 			fds[i].revents = ready(s, fds[i].events);
 			pthread_mutex_unlock(&s->mutex);
@@ -1257,8 +1484,13 @@ int rpoll(struct pollfd *fds, nfds_t n, int timeout)
 		if (count || !timeout)
 			break;
 		for (nfds_t i = 0; i < n; i++) {
+			struct dgram *d = dgram_find(fds[i].fd);
 			struct stream *s = find(fds[i].fd);
 
+			if (d) {
+				all[m++] = dgram_watch(d);
+				continue;
+			}
 			if (!s) {
 				all[m++] = fds[i];
 				continue;
@@ -1338,7 +1570,7 @@ static int tell(struct stream *s, uint32_t index, struct mapped m)
 
 off_t riomap(int fd, void *b, size_t n, int prot, int flags, off_t offset)
 {
-	struct stream *s = enter(fd);
+	struct stream *s = dgram_find(fd) ? weft_fail(EINVAL) : enter(fd);
 	struct mapped m;
 	uint32_t i = 0;
 	int error;
@@ -1369,7 +1601,7 @@ off_t riomap(int fd, void *b, size_t n, int prot, int flags, off_t offset)
 
 int riounmap(int fd, void *b, size_t n)
 {
-	struct stream *s = enter(fd);
+	struct stream *s = dgram_find(fd) ? weft_fail(EINVAL) : enter(fd);
 
 	if (!s)
 		return -1;
@@ -1398,7 +1630,7 @@ static const struct mapped *target_of(const struct stream *s, uint64_t offset)
 
 size_t riowrite(int fd, const void *b, size_t n, off_t offset, int flags)
 {
-	struct stream *s = enter(fd);
+	struct stream *s = dgram_find(fd) ? weft_fail(EINVAL) : enter(fd);
 	size_t done = 0;
 	int error = 0;
 

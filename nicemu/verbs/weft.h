@@ -242,6 +242,7 @@ static inline struct weft_srq_object *to_srq(struct ibv_srq *srq) { return (stru
 static inline struct weft_qp_object *to_qp(struct ibv_qp *qp) { return (struct weft_qp_object *)qp; }
 
 /* The operations that programs reach through the context. */
+uint32_t weft_used_gids(struct ibv_context *context);
 int weft_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
 int weft_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
 struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);

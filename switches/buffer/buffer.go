@@ -217,10 +217,10 @@ func sharedPart(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }
 // leave through another: Fine, or the reason why not (QueueFull, BufferFull,
 // HeadroomFull).
 func (b *Buffer) CheckFit(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
-	q, a := b.egressOf(out, prio), b.ingressOf(in, prio)
-	if s := sharedPart(q.used+n, q.reserve); s > 0 && (s > q.limit.thresholdAt(b.out.freeBytes()) || !a.lossless && s-sharedPart(q.used, q.reserve) > b.out.freeBytes()) {
-		return packet.QueueFull
+	if fate := b.CheckQueue(in, out, prio, n); fate != packet.Fine {
+		return fate
 	}
+	a := b.ingressOf(in, prio)
 	s := sharedPart(a.used+n, a.reserve)
 	switch {
 	case s == 0:
@@ -233,6 +233,22 @@ func (b *Buffer) CheckFit(in uint16, out int, prio uint8, n units.Bytes) packet.
 		return packet.Fine
 	}
 	return packet.HeadroomFull
+}
+
+// CheckQueue is CheckFit for the egress port's account alone: QueueFull is its limit or threshold,
+// BufferFull what all queues together may hold.
+func (b *Buffer) CheckQueue(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
+	q := b.egressOf(out, prio)
+	s := sharedPart(q.used+n, q.reserve)
+	switch free := b.out.freeBytes(); {
+	case s == 0:
+		return packet.Fine
+	case s > q.limit.thresholdAt(free):
+		return packet.QueueFull
+	case !b.ingressOf(in, prio).lossless && s-sharedPart(q.used, q.reserve) > free:
+		return packet.BufferFull
+	}
+	return packet.Fine
 }
 
 // ChargePacket charges a packet that CheckFit. It reports whether the port must now ask for a pause

@@ -360,3 +360,23 @@ func TestLimitHoldsTheReserve(t *testing.T) {
 		t.Errorf("holds %d, limit %d", b.HeldBytes(), b.QueueLimit(0, 0))
 	}
 }
+
+// TestCheckFit_NamesTheLimitThatIsReached: a packet that its own queue has room for, and all queues
+// together have not, did not find its queue full.
+func TestCheckFit_NamesTheLimitThatIsReached(t *testing.T) {
+	port := Port{Classes: []class.Class{{Priority: 0, Limit: 6000}}}
+	b := New(Config{Size: 10_000, Ports: []Port{port, port, port}})
+	for _, c := range []struct {
+		out  int
+		n    units.Bytes
+		want packet.Fate
+	}{{0, 6001, packet.QueueFull}, {0, 6000, packet.Fine}, {1, 4000, packet.Fine}, {0, 1, packet.QueueFull}, {1, 1000, packet.BufferFull}, {2, 1, packet.BufferFull}} {
+		got := b.CheckFit(0, c.out, 0, c.n)
+		if got != c.want {
+			t.Errorf("%d bytes for port %d: %v, want %v", c.n, c.out, got, c.want)
+		}
+		if got == packet.Fine {
+			b.ChargePacket(0, 0, c.out, 0, c.n)
+		}
+	}
+}

@@ -11,14 +11,14 @@ import (
 // is none.
 func (p *Port) handleOverflow(now units.Time, q *classQueue, pkt *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
-	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
+	for q.fair != nil && q.count > 0 && c.Buffer.CheckQueue(pkt.In, p.Index, pkt.Prio, pkt.Size) == fate && fate != packet.Fine {
 		// The flow with the most bytes in the queue makes room, not the one that
 		// arrives last (RFC 8290 §4.1).
 		q.count--
 		victim := q.fair.DropFattest()
 		p.countDeparted(now, q, victim)
-		p.informRemoved(now, q, victim, packet.QueueFull)
-		p.dropClass(now, q, victim, packet.QueueFull)
+		p.informRemoved(now, q, victim, fate)
+		p.dropClass(now, q, victim, fate)
 		fate = c.Buffer.CheckFit(pkt.In, p.Index, pkt.Prio, pkt.Size)
 	}
 	if fate == packet.Fine {

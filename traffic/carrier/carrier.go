@@ -120,6 +120,12 @@ func (h *Host) AddTraffic(traffic int, a pattern.Agent, c Carrier) {
 	h.armTimer()
 }
 
+// PartyOf returns the agent of a traffic at the host, and what starts a flow for it.
+func (h *Host) PartyOf(traffic int) (pattern.Agent, func(pattern.Flow)) {
+	p := h.parties[traffic]
+	return p.agent, p.start
+}
+
 // Fire does the work that is due.
 func (h *Host) Fire(now units.Time) {
 	h.wake = units.Never

@@ -42,7 +42,7 @@ func (e *endpoint) resolveDestination(r *records.Record, protocol string) (to ro
 	}
 	var ok bool
 	if to.path, ok = e.outlet.PathTo(to.to); !ok {
-		failure = "no host has the address " + to.to.String()
+		failure = "nobody on the links of " + to.from.String() + " has the address " + to.to.String() + " or leads to it"
 	}
 	return to, failure
 }

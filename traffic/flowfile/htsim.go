@@ -23,9 +23,9 @@ import (
 // Empty lines and lines that begin with # are skipped. htsim reads times with
 // approximately seven digits; here they are exact.
 //
-// It refuses, with the name and the line: connections without a size or with size 0, which
-// htsim runs forever; prio; addon; failures. Triggers must be ones that pattern.List
-// supports.
+// The number after prio has no effect, as in htsim: it is the rank of a connection's PULLs, and the
+// pull queues do not look at it. It refuses, with the name and the line: connections without a
+// size or with size 0, which htsim runs forever; addon; failures.
 func ReadHtsim(r io.Reader) (File, error) {
 	s := newScanner(r)
 	m := matrix{flows: map[int]int{}, triggers: map[int]int{}, counts: map[string]int{}}
@@ -159,10 +159,12 @@ func (m *matrix) readConnection(fields []string, line int) error {
 			if n, err = w.nextNumber(word, 1); err == nil {
 				*map[string]*int{"trigger": &f.Trigger, "send_done_trigger": &f.Sent, "recv_done_trigger": &f.Received}[word] = m.triggerPlace(n, line)
 			}
-		case "prio", "addon":
+		case "prio": // htsim reads it, and its pull queues do not look at it (sim/fairpullqueue.cpp)
+			_, err = w.nextNumber(word, 0)
+		case "addon":
 			return fmt.Errorf("%s is not supported", word)
 		default:
-			return fmt.Errorf("%q: a connection has start, size, id, trigger, send_done_trigger and recv_done_trigger", word)
+			return fmt.Errorf("%q: a connection has start, size, id, prio, trigger, send_done_trigger and recv_done_trigger", word)
 		}
 		if err != nil {
 			return err

@@ -61,20 +61,20 @@ type list struct {
 	triggers []Trigger
 	started  [][]int32       // by trigger: the flows that it starts
 	timed    map[int][]int32 // by host
-	sends    map[int]bool
+	acts     map[int]bool    // hosts that send, or activate triggers
+	together [][]int         // sets of hosts between which triggers act
 }
 
-// Make checks l and makes its pattern. A trigger works if the sending host sees everything
-// that activates it: a sender sees its flows complete, a receiver sees them arrive. Other
-// triggers are rejected, since no host knows what another has seen; so are flows that
-// nothing would ever start.
+// Make checks l and makes its pattern. A trigger is activated at the host that sees the cause: a
+// sender sees its flows complete, a receiver sees them arrive. It starts flows at that instant,
+// those of other hosts too (Together). Flows that nothing would ever start are rejected.
 func (l List) Make() (Pattern, error) {
 	if err := checkHosts("a list of flows", l.Hosts, 2); err != nil {
 		return nil, err
 	}
 	p := &list{
 		flows: make([]Flow, len(l.Flows)), listed: l.Flows, triggers: l.Triggers,
-		started: make([][]int32, len(l.Triggers)), timed: map[int][]int32{}, sends: map[int]bool{},
+		started: make([][]int32, len(l.Triggers)), timed: map[int][]int32{}, acts: map[int]bool{},
 	}
 	if len(l.Flows) == 0 {
 		return nil, errors.New("an empty list of flows")
@@ -87,7 +87,10 @@ func (l List) Make() (Pattern, error) {
 			Tag: uint32(i), From: l.Hosts[f.From], To: l.Hosts[f.To], Size: f.Size, At: f.At + l.Offset, Group: f.Group,
 		}
 		p.hosts = append(p.hosts, l.Hosts[f.From], l.Hosts[f.To])
-		p.sends[l.Hosts[f.From]] = true
+		p.acts[l.Hosts[f.From]] = true
+		if f.Received > 0 {
+			p.acts[l.Hosts[f.To]] = true
+		}
 		if f.Trigger > 0 {
 			p.started[f.Trigger-1] = append(p.started[f.Trigger-1], int32(i))
 		} else {
@@ -100,9 +103,7 @@ func (l List) Make() (Pattern, error) {
 			return int(min(max(p.flows[a].At-p.flows[b].At, -1), 1))
 		})
 	}
-	if err := p.checkTriggers(); err != nil {
-		return nil, err
-	}
+	p.together = p.joinHosts()
 	return p, p.completeAll()
 }
 
@@ -129,37 +130,45 @@ func (l List) checkFlow(f Listed) error {
 	return nil
 }
 
-// checkTriggers checks that triggers are activated where their flows start.
-func (p *list) checkTriggers() error {
+// joinHosts returns the sets of hosts between which triggers act: those that activate a trigger,
+// and those whose flows it starts. Sets of one host are left out.
+func (p *list) joinHosts() [][]int {
+	parent := map[int]int{}
+	find := func(h int) int {
+		for {
+			up, joined := parent[h]
+			if !joined {
+				return h
+			}
+			h = up
+		}
+	}
+	join := func(a, b int) {
+		if a, b = find(a), find(b); a != b {
+			parent[max(a, b)] = min(a, b)
+		}
+	}
 	for i, f := range p.listed {
-		for _, by := range []struct {
-			trigger, host int
-			what          string
-			fix           string
-		}{
-			{f.Sent, p.flows[i].From, "sent", "; if it is the receiver, let the arrival activate the trigger (htsim: recv_done_trigger)"},
-			{f.Received, p.flows[i].To, "received", ""},
-		} {
+		for _, by := range [...]struct{ trigger, host int }{{f.Sent, p.flows[i].From}, {f.Received, p.flows[i].To}} {
 			if by.trigger == 0 {
 				continue
 			}
 			for _, k := range p.started[by.trigger-1] {
-				if g := p.flows[k]; g.From != by.host {
-					return fmt.Errorf("%s: only host %d sees when this flow is %s, but it should start the flow of %s, which host %d sends%s",
-						f.place(i), f.hostOf(by.what), by.what, p.listed[k].place(int(k)), p.listed[k].From, by.fix)
-				}
+				join(by.host, p.flows[k].From)
 			}
 		}
 	}
-	return nil
-}
-
-// hostOf returns the number of the host that sees a flow sent or received.
-func (f Listed) hostOf(what string) int {
-	if what == "sent" {
-		return f.From
+	sets := map[int][]int{}
+	for _, h := range p.hosts {
+		sets[find(h)] = append(sets[find(h)], h)
 	}
-	return f.To
+	var all [][]int
+	for _, h := range p.hosts { // in their order
+		if set := sets[h]; len(set) > 1 {
+			all = append(all, set)
+		}
+	}
+	return all
 }
 
 // completeAll completes all flows, in the list's order, and checks that each starts.
@@ -208,17 +217,25 @@ func (p *list) activateTrigger(state map[int]int, trigger int) []int32 {
 }
 
 func (p *list) Agent(host int) Agent {
-	if !p.sends[host] {
+	if !p.acts[host] {
 		return nil
 	}
-	return &listAgent{p: p, timed: p.timed[host], state: map[int]int{}}
+	return &listAgent{p: p, host: host, timed: p.timed[host], state: map[int]int{}}
 }
+
+// Together implements together.
+func (p *list) Together() [][]int { return p.together }
 
 type listAgent struct {
 	p     *list
-	timed []int32 // flows that have not started
-	state map[int]int
+	host  int
+	timed []int32     // flows that have not started
+	state map[int]int // of the triggers whose first flow is this host's
+	peer  func(host int) (Agent, func(Flow))
 }
+
+// LinkAgents implements Linked.
+func (g *listAgent) LinkAgents(peer func(host int) (Agent, func(Flow))) { g.peer = peer }
 
 func (g *listAgent) NextFlow() units.Time {
 	if len(g.timed) == 0 {
@@ -244,12 +261,21 @@ func (g *listAgent) OnCompletion(now units.Time, f Flow, start func(Flow)) {
 }
 
 func (g *listAgent) activateTrigger(now units.Time, trigger int, start func(Flow)) {
-	if trigger == 0 {
+	if trigger == 0 || len(g.p.started[trigger-1]) == 0 {
 		return
 	}
-	for _, i := range g.p.activateTrigger(g.state, trigger) {
+	keeper := g
+	if home := g.p.flows[g.p.started[trigger-1][0]].From; home != g.host {
+		a, _ := g.peer(home)
+		keeper = a.(*listAgent)
+	}
+	for _, i := range g.p.activateTrigger(keeper.state, trigger) {
 		f := g.p.flows[i]
 		f.At = now
-		start(f)
+		begin := start
+		if f.From != g.host {
+			_, begin = g.peer(f.From)
+		}
+		begin(f)
 	}
 }

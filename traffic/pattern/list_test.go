@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -48,6 +50,43 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
+// TestTriggers_ActAtOtherHosts: the end of a flow at its sender and its arrival start flows of other
+// hosts at that instant, and these hosts are one set; others are not in it.
+func TestTriggers_ActAtOtherHosts(t *testing.T) {
+	h := hosts(7)
+	p := must(List{Hosts: h,
+		Triggers: []Trigger{{Kind: Oneshot}, {Kind: Barrier, Count: 2}, {Kind: Multishot}},
+		Flows: []Listed{
+			0: {From: 0, To: 1, Size: 1000, At: 10, Sent: 1},
+			1: {From: 2, To: 1, Size: 1000, Trigger: 1, Received: 2},
+			2: {From: 3, To: 0, Size: 1000, Trigger: 1, Sent: 2},
+			3: {From: 1, To: 0, Size: 1000, Trigger: 2, Received: 3},
+			4: {From: 0, To: 2, Size: 1000, Trigger: 2, Sent: 3},
+			5: {From: 3, To: 2, Size: 1000, Trigger: 3},
+			6: {From: 2, To: 3, Size: 1000, Trigger: 3},
+			7: {From: 4, To: 5, Size: 1000, At: 20},
+		}})
+	if diff := cmp.Diff([][]int{{h[0], h[1], h[2], h[3]}}, Together(p)); diff != "" {
+		t.Errorf("sets (-want +got):\n%s", diff)
+	}
+	n := run(t, p, 1, 1e6)
+	started, arrived, done := map[uint32]units.Time{}, map[uint32]units.Time{}, map[uint32]units.Time{}
+	for _, f := range n.started {
+		started[f.Tag] = f.At
+	}
+	for _, f := range n.arrived {
+		arrived[f.Tag] = f.At
+	}
+	for _, f := range n.done {
+		done[f.Tag] = f.At
+	}
+	barrier := max(arrived[1], done[2])
+	want := map[uint32]units.Time{0: 10, 1: done[0], 2: done[0], 3: barrier, 4: barrier, 5: min(arrived[3], done[4]), 6: max(arrived[3], done[4]), 7: 20}
+	if diff := cmp.Diff(want, started); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
 // TestTriggersThatDoNotWork are refused, with the line and the reason.
 func TestTriggersThatDoNotWork(t *testing.T) {
 	two := func(trigger Trigger, a, b Listed) List {
@@ -58,10 +97,6 @@ func TestTriggersThatDoNotWork(t *testing.T) {
 		list List
 		want string
 	}{
-		"not seen: sent": {two(Trigger{}, Listed{From: 0, To: 1, Sent: 1}, Listed{From: 1, To: 2, Trigger: 1}),
-			"line 4: only host 0 sees when this flow is sent, but it should start the flow of line 5, which host 1 sends; if it is the receiver, let the arrival"},
-		"not seen: received": {two(Trigger{}, Listed{From: 0, To: 1, Received: 1}, Listed{From: 0, To: 2, Trigger: 1}),
-			"line 4: only host 1 sees when this flow is received"},
 		"no activation": {two(Trigger{}, Listed{From: 0, To: 1}, Listed{From: 0, To: 2, Trigger: 1}),
 			"line 5: it never starts"},
 		"short barrier": {two(Trigger{Barrier, 2}, Listed{From: 0, To: 1, Sent: 1}, Listed{From: 0, To: 2, Trigger: 1}),

@@ -64,8 +64,15 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 			n.arm(h, 0)
 		}
 	}
+	now := units.Time(0)
+	for _, a := range n.agents {
+		if l, ok := a.(Linked); ok {
+			l.LinkAgents(func(host int) (Agent, func(Flow)) { return n.agents[host], n.starter(host, now) })
+		}
+	}
 	for len(n.events) > 0 && len(n.started) < flows {
 		e := heap.Pop(&n.events).(event)
+		now = e.at
 		f := e.flow
 		if e.kind > 0 {
 			n.log = append(n.log, e)
@@ -111,7 +118,13 @@ func (n *net) arm(host int, now units.Time) {
 // call calls an agent, and checks and sends the flows that it starts.
 func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 	n.t.Helper()
-	call(func(f Flow) {
+	call(n.starter(host, now))
+	n.arm(host, now)
+}
+
+// starter returns what starts a flow of a host, checks and sends it.
+func (n *net) starter(host int, now units.Time) func(Flow) {
+	return func(f Flow) {
 		switch {
 		case f.From != host:
 			n.t.Fatalf("host %d starts a flow of host %d", host, f.From)
@@ -129,8 +142,7 @@ func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 		span := n.latency/2 + units.Time(n.rand.Int64N(int64(n.latency))) + units.Time(f.Size)*80 // 100 Gb/s
 		n.post(now+span, 1, f)
 		n.post(now+span+n.latency/2, 2, f)
-	})
-	n.arm(host, now)
+	}
 }
 
 // groups returns when each group began, when its last flow had arrived, and how many

@@ -3,7 +3,8 @@
 //
 // A pattern has an agent for each host. An agent is told the time, what has arrived at its
 // host and what its host has sent completely, and starts flows. Agents share no mutable
-// state, so each may run in parallel with the others; their random numbers come from
+// state, so each may run in parallel with the others, but for those of a set of Together;
+// their random numbers come from
 // streams that depend only on the seed, the pattern's name and the host. So an open loop
 // (Arrivals, List without triggers, Requests at times of their own) generates the same
 // flows whatever happens to them.
@@ -56,6 +57,26 @@ type Pattern interface {
 	// Agent makes the agent of a host in its initial state. Calls for the same host return
 	// equal, independent agents. It returns nil for a host that starts no flows.
 	Agent(host int) Agent
+}
+
+// Linked is an agent that starts flows at other hosts of its set (Together).
+type Linked interface {
+	Agent
+	// LinkAgents gives the agent the way to those of other hosts: peer returns the agent of a
+	// host, and what starts a flow there. It is called before the run.
+	LinkAgents(peer func(host int) (Agent, func(Flow)))
+}
+
+// together is a Pattern with sets of hosts between which its agents act.
+type together interface{ Together() [][]int }
+
+// Together returns the sets of hosts of a pattern that one engine must run, because agents of one
+// host start flows at another at the same instant.
+func Together(p Pattern) [][]int {
+	if p, ok := p.(together); ok {
+		return p.Together()
+	}
+	return nil
 }
 
 // openLoop is the part of an agent that ignores the outcome of its flows.

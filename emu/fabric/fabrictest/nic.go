@@ -1,6 +1,7 @@
 package fabrictest
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/weftlab/weft/nicemu"
@@ -10,6 +11,12 @@ import (
 // Connect joins a queue pair of a's NIC to one of b's, and returns the first
 // with a region of n bytes for WRITEs there.
 func Connect(t testing.TB, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nicemu.MR, *nicemu.MR) {
+	t.Helper()
+	return ConnectBy(t, a, b, n, a.Addresses()[0], b.Addresses()[0])
+}
+
+// ConnectBy is Connect by given addresses of a and b.
+func ConnectBy(t testing.TB, a, b *nicemu.Device, n units.Bytes, ofA, ofB netip.Addr) (*nicemu.QP, *nicemu.MR, *nicemu.MR) {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -31,7 +38,7 @@ func Connect(t testing.TB, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nic
 	}
 	for i, q := range qps {
 		peer := qps[1-i]
-		check(q.Join(nicemu.Join{Local: q.Device().Addresses()[0], Remote: peer.Device().Addresses()[0], RemoteQPN: peer.Number(), Access: nicemu.RemoteWrite}))
+		check(q.Join(nicemu.Join{Local: [...]netip.Addr{ofA, ofB}[i], Remote: [...]netip.Addr{ofB, ofA}[i], RemoteQPN: peer.Number(), Access: nicemu.RemoteWrite}))
 	}
 	return qps[0], mrs[0], mrs[1]
 }

@@ -244,7 +244,7 @@ func (s *service) endPacket(p *packet.Packet, o tunnel.Outcome) {
 	if o.Delivered {
 		s.env.Finish(p)
 	} else {
-		s.env.Drop(s.now, p, packet.NoReceiver)
+		s.env.Drop(s.now, p, packet.GivenUp)
 	}
 }
 

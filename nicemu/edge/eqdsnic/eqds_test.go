@@ -611,7 +611,7 @@ func TestGivesUp(t *testing.T) {
 			a.offer(a.modelled(b, i, 1400))
 		}
 		p.Sleep(50 * ms)
-		if a.drops[packet.NoReceiver] != 60 {
+		if a.drops[packet.GivenUp] != 60 {
 			t.Errorf("dropped are %v", a.drops)
 		}
 		w.lose = nil

@@ -468,7 +468,10 @@ const struct check basics[] = {
 
 int main(int argc, char **argv)
 {
-	const struct check *lists[] = { basics, extended, misuses, unread, connections, features };
+	const struct check *lists[] = { basics, extended, misuses, unread, connections, features, sockets };
+
+	if (argc > 1 && !strcmp(argv[1], "keep"))
+		return keep(argv[2]);
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		for (const struct check *c = lists[i]; c->name; c++) {

@@ -382,7 +382,7 @@ static void cm_endpoints(void)
 	rdma_destroy_ep(listen);
 }
 
-/* Calls of rsocket(7) on what is none, or in a wrong state; and datagrams, which are refused. */
+/* Calls of rsocket(7) on what is none, or in a wrong state. */
 static void cm_sockets(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -391,7 +391,7 @@ static void cm_sockets(void)
 	char b[8];
 	int s, v = 1;
 
-	FAILS(rsocket(AF_INET, SOCK_DGRAM, 0), EOPNOTSUPP);
+	FAILS(rsocket(AF_INET, SOCK_RAW, 0), EPROTONOSUPPORT);
 	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
 	FAILS(rsend(0, b, 1, 0), EBADF);
 	FAILS(rclose(0), EBADF);
@@ -403,7 +403,7 @@ static void cm_sockets(void)
 	FAILS(rgetpeername(s, (struct sockaddr *)&a, &n), ENOTCONN);
 	FAILS(rshutdown(s, SHUT_WR), ENOTCONN);
 	FAILS((long)riomap(s, b, 1, PROT_WRITE, 0, 0), EINVAL);
-	FAILS(rsetsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &v, sizeof(v)), ENOTSUP);
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_BROADCAST, &v, sizeof(v)), ENOTSUP);
 	FAILS(rsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &v, 1), EINVAL);
 	FAILS(rfcntl(s, F_SETOWN, 0), ENOTSUP);
 	CHECK(!rfcntl(s, F_SETFL, O_NONBLOCK) && rfcntl(s, F_GETFL) == (O_RDWR | O_NONBLOCK));

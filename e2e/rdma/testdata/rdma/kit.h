@@ -94,6 +94,7 @@ struct check {
 	void (*run)(void);
 };
 
-extern const struct check basics[], extended[], misuses[], unread[], connections[], features[];
+int keep(const char *to);
+extern const struct check basics[], extended[], misuses[], unread[], connections[], features[], sockets[];
 
 #endif
