@@ -34,7 +34,7 @@ func newApart(workers int) *apart {
 		a.outbox = &Outbox{}
 		a.outbox.BeginHalf(0)
 	}
-	a.link = new(Link).InitLink(new(Flight), End{&near, &a.pool}, End{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
+	a.link = new(Link).InitLink(new(Flight), End{Engine: &near, Pool: &a.pool}, End{Engine: &a.engine, Pool: &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
 	a.link.JoinProcess(a.inbox, a.outbox)
 	return a
 }

@@ -66,6 +66,9 @@ const (
 type End struct {
 	Engine *sim.Engine
 	Pool   *packet.Pool
+	// Salt determines, at the far end, the order among packets of several links that arrive
+	// at one instant (sim.Engine.NewArrival).
+	Salt uint64
 }
 
 // InitLink makes l, with f, a link that delivers to the far port, and returns it. random
@@ -74,7 +77,7 @@ type End struct {
 func (l *Link) InitLink(f *Flight, near, far End, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	*f = Flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
-	f.timer = far.Engine.NewTimer(f)
+	f.timer = far.Engine.NewArrival(f, far.Salt)
 	*l = Link{flight: f, out: out, rand: random, pool: near.Pool}
 	l.applySettings(s)
 	return l

@@ -34,7 +34,7 @@ type landed struct {
 
 func newRig(s Settings) *rig {
 	r := &rig{}
-	side := End{&r.engine, &r.pool}
+	side := End{Engine: &r.engine, Pool: &r.pool}
 	r.link = new(Link).InitLink(new(Flight), side, side, nil, sim.NewRand(1, "link"), s, r)
 	return r
 }
@@ -551,7 +551,7 @@ func TestSameSeedSameLink(t *testing.T) {
 	run := func(seed uint64) []landed {
 		r := newRig(good)
 		s := Settings{MTU: 1500, Up: true, Loss: 0.1, Corrupt: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5000, Jitter: 1000, JitterDistribution: Pareto}
-		r.link = new(Link).InitLink(new(Flight), End{&r.engine, &r.pool}, End{&r.engine, &r.pool}, nil, sim.NewRand(seed, "link"), s, r)
+		r.link = new(Link).InitLink(new(Flight), End{Engine: &r.engine, Pool: &r.pool}, End{Engine: &r.engine, Pool: &r.pool}, nil, sim.NewRand(seed, "link"), s, r)
 		for i := range 500 {
 			r.carry(units.Time(i)*100, 0, 100)
 		}

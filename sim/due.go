@@ -10,7 +10,7 @@ func (e *Engine) NextDue() units.Time {
 	q := &e.queue
 	for q.n > 0 {
 		first := q.a[root]
-		s := &e.sources[first.id]
+		s := &e.sources[uint32(first.id)]
 		switch {
 		case first.at != s.queued: // stale
 			q.popEntry()
@@ -19,7 +19,7 @@ func (e *Engine) NextDue() units.Time {
 			q.popEntry()
 		case s.due > first.at: // the deadline has moved
 			s.queued = s.due
-			q.replaceTop(entry{s.due, first.id})
+			q.replaceTop(e.moveTo(first, s.due))
 		default:
 			return first.at
 		}

@@ -33,12 +33,16 @@ type Prefetcher interface{ Prefetch() }
 
 // Engine fires timers in order of time. Timers due at the same time fire in
 // the order in which they were registered, so a run does not depend on the order in
-// which they were armed. Processes resume after all of them.
+// which they were armed. Arrivals fire among each other in a fair order, after timers
+// registered before the first of them and before those registered later. Processes resume
+// after all of them.
 type Engine struct {
-	now     units.Time
-	queue   heap
-	sources []source
-	fired   uint64
+	now         units.Time
+	queue       heap
+	sources     []source
+	orders      []uint32 // of the timers, as in Timer
+	fired       uint64
+	hasArrivals bool
 
 	processes *processes // nil until the first is started
 }
@@ -55,18 +59,32 @@ type source struct {
 // The zero Timer is not usable.
 type Timer struct {
 	engine *Engine
-	id     uint32
+	id     uint32 // place in sources
+	order  uint32 // firstRank, lastRank or an arrival's salt, see rankOf
 }
 
 // NewTimer registers h. Timers cannot be removed: register only handlers that live
 // as long as the fabric.
 func (e *Engine) NewTimer(h Handler) Timer {
+	if e.hasArrivals {
+		return e.registerTimer(h, lastRank)
+	}
+	return e.registerTimer(h, firstRank)
+}
+
+func (e *Engine) registerTimer(h Handler, order uint32) Timer {
 	e.sources = append(e.sources, source{handler: h, due: units.Never, queued: units.Never})
-	t := Timer{e, uint32(len(e.sources) - 1)}
+	e.orders = append(e.orders, order)
+	t := Timer{e, uint32(len(e.sources) - 1), order}
 	if e.processes != nil {
 		return e.processes.giveWay(t, h)
 	}
 	return t
+}
+
+// entryAt returns the entry of the timer in the queue for a time.
+func (t Timer) entryAt(at units.Time) entry {
+	return entry{at, rankOf(t.order, at)<<rankOffset | uint64(t.id)}
 }
 
 // Arm sets the timer to at, earlier or later than before. A time in the past means now.
@@ -81,7 +99,7 @@ func (t Timer) Arm(at units.Time) {
 	// So postponing a deadline costs nothing.
 	if at < s.queued {
 		s.queued = at
-		e.queue.pushEntry(entry{at, uint64(t.id)})
+		e.queue.pushEntry(t.entryAt(at))
 	}
 }
 
@@ -109,11 +127,11 @@ func (e *Engine) AdvanceTo(t units.Time) {
 // may be early: an entry whose timer was disarmed still counts.
 func (e *Engine) Next() units.Time { return e.queue.topEntry().at }
 
-// RunTo fires the timers due before at and, at that time, those registered before
-// the timer fence. It leaves the engine at the point where fence would fire.
+// RunTo fires the timers due before at and, at that time, those that precede the timer
+// fence, which is no arrival. It leaves the engine at the point where fence would fire.
 func (e *Engine) RunTo(at units.Time, fence Timer) {
 	e.Run(at-1, math.MaxInt)
-	for e.NextDue() == at && e.queue.topEntry().id < uint64(fence.id) {
+	for stop := fence.entryAt(at).id; e.NextDue() == at && e.queue.topEntry().id < stop; {
 		e.Run(at, 1)
 	}
 }
@@ -129,7 +147,7 @@ func (e *Engine) Run(limit units.Time, max int) int {
 		if first.at > limit {
 			break
 		}
-		s := &e.sources[first.id]
+		s := &e.sources[uint32(first.id)]
 		switch {
 		case first.at != s.queued: // stale
 			q.popEntry()
@@ -138,7 +156,7 @@ func (e *Engine) Run(limit units.Time, max int) int {
 			q.popEntry()
 		case s.due > first.at: // the deadline has moved
 			s.queued = s.due
-			q.replaceTop(entry{s.due, first.id})
+			q.replaceTop(e.moveTo(first, s.due))
 		default:
 			s.due, s.queued = units.Never, units.Never
 			e.now = first.at
@@ -177,7 +195,7 @@ func (e *Engine) Prefetch(limit units.Time) {
 	}
 	for _, x := range entries {
 		if x.at <= limit {
-			if h, ok := e.sources[x.id].handler.(Prefetcher); ok {
+			if h, ok := e.sources[uint32(x.id)].handler.(Prefetcher); ok {
 				h.Prefetch()
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // children share a cache line.
 type entry struct {
 	at units.Time
-	id uint64
+	id uint64 // the timer's rank at that time, above its place among the engine's sources
 }
 
 // isBefore returns 1 when a comes before b and 0 otherwise, computed without a branch:

@@ -21,7 +21,7 @@ type processes struct {
 
 func newProcesses(e *Engine) *processes {
 	s := &processes{engine: e}
-	s.timer = e.NewTimer(s)
+	s.timer = e.registerTimer(s, lastRank)
 	return s
 }
 
@@ -93,6 +93,8 @@ func (s *processes) giveWay(t Timer, h Handler) Timer {
 	// armed for the same time.
 	e.sources[mine.id] = source{handler: h, due: units.Never, queued: units.Never}
 	e.sources[t.id].handler = s
+	e.orders[mine.id], e.orders[t.id] = t.order, lastRank
+	mine.order, t.order = t.order, lastRank
 	s.timer = t
 	if due != units.Never {
 		t.Arm(due)

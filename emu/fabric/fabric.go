@@ -244,13 +244,15 @@ func (f *Fabric) addLink(l int) {
 		far := link.Ends[1-d]
 		from := f.ports[end.Node][end.Port]
 		near, away := f.processOf[end.Node], f.processOf[far.Node]
+		arrivals := away.End()
+		arrivals.Salt = sim.NewSalt(f.Plan.Seed, "arrivals "+from.Name)
 		switch delay := f.Plan.ShortestDelay(l, d); {
 		case near.Shard != away.Shard:
 			f.lookahead = min(f.lookahead, delay)
 		case near != away:
 			near.Shard.Lookahead = min(near.Shard.Lookahead, delay)
 		}
-		dir[d] = from.MakeLink(f.ports[far.Node][far.Port], near.End(), away.End(), f.ShardOf(end.Node).mailbox(f.ShardOf(far.Node)), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
+		dir[d] = from.MakeLink(f.ports[far.Node][far.Port], near.End(), arrivals, f.ShardOf(end.Node).mailbox(f.ShardOf(far.Node)), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
 		if qos := f.Plan.Nodes[far.Node].QoS; qos != nil && qos.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
