@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -200,7 +201,7 @@ func TestCreditDeadlock_IsNamedAndEndsTheRun(t *testing.T) {
 // has dropped only damaged packets.
 func TestCredits_RecoverFromLossAndFailures(t *testing.T) {
 	for _, faults := range []string{"loss: 20%", "corrupt: 20%", "duplicate: 5%", "loss: 1%, corrupt: 1%, duplicate: 1%, jitter: 2us", "delay: 30us, loss: 5%"} {
-		f := New(parse(t, fmt.Sprintf(`
+		p := parse(t, fmt.Sprintf(`
 topology:
   kinds:
     switch: {buffer: {size: 1MB}, classes: {lossless: {dscp: [26], priority: 3, credits: {buffer: 5KB}}}}
@@ -213,26 +214,35 @@ workload:
 events:
   - {at: 5ms, link: "h1:eth0", set: {state: down}}
   - {at: 7ms, link: "h1:eth0", set: {state: up}}
-`, faults)))
-		if err := f.Run(context.Background(), units.Never); err != nil {
-			t.Fatal(err)
+`, faults))
+		for p.Seed = range uint64(8) {
+			recoversCredit(t, p, faults)
 		}
-		a := f.Accounts()
-		if !a.Balanced() || a.Held != 0 || a.Drops["headroom-full"]+a.Drops["buffer-full"] != 0 {
-			t.Errorf("%s: %+v", faults, a)
-		}
-		creditIsBack(t, f)
-		var lost, surplus units.Bytes
-		for _, p := range f.Status() {
-			for _, c := range p.Classes {
-				if g := c.CreditGiven; g != nil {
-					lost, surplus = lost+g.Lost, surplus+g.Surplus
-				}
+	}
+}
+
+// recoversCredit runs a lab with faults of its links and checks that all credit has returned.
+func recoversCredit(t *testing.T, p *plan.Plan, faults string) {
+	t.Helper()
+	f := New(p)
+	if err := f.Run(context.Background(), units.Never); err != nil {
+		t.Fatal(err)
+	}
+	a := f.Accounts()
+	if !a.Balanced() || a.Held != 0 || a.Drops["headroom-full"]+a.Drops["buffer-full"] != 0 {
+		t.Errorf("%s: %+v", faults, a)
+	}
+	creditIsBack(t, f)
+	var lost, surplus units.Bytes
+	for _, p := range f.Status() {
+		for _, c := range p.Classes {
+			if g := c.CreditGiven; g != nil {
+				lost, surplus = lost+g.Lost, surplus+g.Surplus
 			}
 		}
-		if !strings.HasPrefix(faults, "duplicate") && lost == 0 || strings.Contains(faults, "duplicate") != (surplus > 0) {
-			t.Errorf("%s: %v are said to be lost, %v doubled", faults, lost, surplus)
-		}
+	}
+	if !strings.HasPrefix(faults, "duplicate") && lost == 0 || strings.Contains(faults, "duplicate") != (surplus > 0) {
+		t.Errorf("%s: %v are said to be lost, %v doubled", faults, lost, surplus)
 	}
 }
 

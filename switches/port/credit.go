@@ -208,8 +208,10 @@ func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
 		c.queue[i].spends.ApplyLimit(credit.Counter(says.Limit[i]))
 		p.checkCredit(now, uint8(i))
 	}
-	if c.flow.asks != units.Never && c.nextAsk(now) == units.Never {
-		c.flow.asks = units.Never
+	// A copy that the link made may have brought more credit than there is, after all had
+	// returned.
+	if next := c.nextAsk(now); (next == units.Never) != (c.flow.asks == units.Never) {
+		c.flow.asks = next
 		c.flow.armTimer()
 	}
 	if says.Sends&c.credits.gives != 0 {
