@@ -43,12 +43,12 @@ topology:
 	run(f)
 	// Output:
 	// 0s      0 CNPs, 25.00 Gb/s
-	// 500us  19 CNPs, 10.63 Gb/s
-	// 1ms    32 CNPs, 12.28 Gb/s
-	// 1.5ms  53 CNPs, 10.10 Gb/s
-	// 2ms    53 CNPs, 13.02 Gb/s
-	// 2.5ms  84 CNPs,  5.50 Gb/s
-	// 3ms    84 CNPs, 12.24 Gb/s
-	// 3.5ms  84 CNPs, 13.37 Gb/s
-	// 4ms   112 CNPs,  6.23 Gb/s
+	// 500us  20 CNPs, 10.63 Gb/s
+	// 1ms    34 CNPs, 11.85 Gb/s
+	// 1.5ms  54 CNPs, 10.09 Gb/s
+	// 2ms    54 CNPs, 13.02 Gb/s
+	// 2.5ms  86 CNPs,  5.20 Gb/s
+	// 3ms    86 CNPs, 12.16 Gb/s
+	// 3.5ms  86 CNPs, 13.33 Gb/s
+	// 4ms   114 CNPs,  6.22 Gb/s
 }

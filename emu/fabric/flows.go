@@ -75,8 +75,9 @@ func hashWord(a netip.Addr) uint64 {
 // Results returns the records of all modelled flows so far.
 func (f *Fabric) Results() []workload.Result {
 	out := make([]workload.Result, len(f.Records))
+	now := f.Now()
 	for i, r := range f.Records {
-		out[i] = r.Result()
+		out[i] = r.Result(now)
 	}
 	return out
 }

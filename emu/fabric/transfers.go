@@ -187,9 +187,10 @@ func (f *Fabric) pathBetween(from, to *Station) linkPath {
 // meanwhile.
 func (f *Fabric) Transfers() []workload.TransferResult {
 	out := make([]workload.TransferResult, len(f.transfers))
+	now := f.Now()
 	for i, t := range f.transfers {
 		t.poster.CopyCounters()
-		out[i] = t.Result()
+		out[i] = t.Result(now)
 	}
 	return out
 }

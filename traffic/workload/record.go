@@ -22,18 +22,18 @@ type Record struct {
 	_                   [64]byte
 
 	// The receiver's side.
-	received            uint64
-	marked              uint64
-	trimmed             uint64
-	duplicated          uint64
-	reordered           uint64
-	firstCame, lastCame units.Time
-	delayMin, delayMax  int64 // one way, ns
-	delaySum            int64
-	seen                window
-	links               *outage.Window
-	gaps                outage.Log
-	delay               histogram // one way
+	received           uint64
+	marked             uint64
+	trimmed            uint64
+	duplicated         uint64
+	reordered          uint64
+	lastCame           units.Time
+	shortest           units.Time // delay, one way
+	delayMax, delaySum int64      // one way, ns
+	seen               window
+	links              *outage.Window
+	gaps               outage.Log
+	delay              histogram // one way
 }
 
 // NewRecord begins the record of a flow between two named hosts.
@@ -65,18 +65,16 @@ func (r *Record) ReceivePacket(now units.Time, p *packet.Packet) {
 	case late:
 		r.reordered++
 	}
-	if r.received == 0 {
-		r.firstCame = now
-	}
 	r.received++
 	r.lastCame = now
 	if p.ECN() == wire.CE {
 		r.marked++
 	}
-	delay := int64((now - p.Created) / units.Nanosecond)
-	if r.received == 1 || delay < r.delayMin {
-		r.delayMin = delay
+	took := now - p.Created
+	if r.received == 1 || took < r.shortest {
+		r.shortest = took
 	}
+	delay := int64(took / units.Nanosecond)
 	r.delayMax = max(r.delayMax, delay)
 	r.delaySum += delay
 	r.delay.addTime(delay)
@@ -109,8 +107,8 @@ type Result struct {
 	Duplicated uint64  `json:"duplicated_packets"`
 	Reordered  uint64  `json:"reordered_packets"`
 	Start      float64 `json:"start_s" digits:"9"` // first packet sent
-	End        float64 `json:"end_s" digits:"9"`   // last packet received, or sent if none was
-	Goodput    int64   `json:"goodput_bps"`        // received payload over the time it took to receive it
+	End        float64 `json:"end_s" digits:"9"`   // last packet sent or received
+	Goodput    int64   `json:"goodput_bps"`        // received payload over the time that the flow sent, see Result
 	DelayMin   float64 `json:"delay_min_us" digits:"3"`
 	DelayMean  float64 `json:"delay_mean_us" digits:"3"`
 	DelayP50   float64 `json:"delay_p50_us" digits:"3"`
@@ -121,20 +119,28 @@ type Result struct {
 	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 
+// delayMin returns the least delay in nanoseconds.
+func (r *Record) delayMin() int64 { return int64(r.shortest / units.Nanosecond) }
+
 // delayAt returns a quantile of the delay in nanoseconds.
 func (r *Record) delayAt(percent float64) int64 {
-	return min(max(r.delay.percentile(percent), r.delayMin), r.delayMax)
+	return min(max(r.delay.percentile(percent), r.delayMin()), r.delayMax)
 }
 
-// Result returns the record so far.
-func (r *Record) Result() Result {
+// Result returns the record so far, at now.
+//
+// Goodput is the received payload over the time that the flow sent, whether or not anything
+// arrived in it: from the first packet to the last, both later by the least delay that a
+// packet had, and up to now at most. It is longer if packets arrive after that, as from a
+// queue that a burst has filled: so goodput is never more than the network carries.
+func (r *Record) Result(now units.Time) Result {
 	us := func(ns int64) float64 { return float64(ns) / 1000 }
 	x := Result{
 		Flow: r.flow.Name, Pattern: r.flow.Pattern.String(), From: r.from, To: r.to,
 		Payload: int64(r.flow.Size), Offered: int64(r.flow.Rate),
 		Sent: r.sent, Received: r.received, Lost: r.sent - r.received, Marked: r.marked, Trimmed: r.trimmed, Returned: r.returned,
 		Duplicated: r.duplicated, Reordered: r.reordered,
-		Start: r.firstSent.Seconds(), End: r.lastSent.Seconds(),
+		Start: r.firstSent.Seconds(), End: max(r.lastSent, r.lastCame).Seconds(),
 	}
 	if r.sent > 0 {
 		x.LossShare = float64(x.Lost) / float64(x.Sent)
@@ -144,15 +150,21 @@ func (r *Record) Result() Result {
 		x.OutageLongest = max(x.OutageLongest, o.Length.Micros())
 	}
 	if r.received > 0 {
-		x.End = r.lastCame.Seconds()
-		x.DelayMin, x.DelayMax, x.DelayMean = us(r.delayMin), us(r.delayMax), float64(r.delaySum)/float64(r.received)/1000
+		x.DelayMin, x.DelayMax, x.DelayMean = us(r.delayMin()), us(r.delayMax), float64(r.delaySum)/float64(r.received)/1000
 		x.DelayP50, x.DelayP99 = us(r.delayAt(50)), us(r.delayAt(99))
 	}
-	// n arrivals span n-1 intervals.
-	if span := r.lastCame - r.firstCame; r.received > 1 && span > 0 {
-		x.Goodput = int64(float64(r.received-1) * float64(r.flow.Size) * 8 / span.Seconds())
+	if span := r.sendingTime(now); r.received > 0 && span > 0 {
+		// n packets span n-1 intervals.
+		packets := float64(r.received) * float64(r.sent-1) / float64(r.sent)
+		x.Goodput = int64(packets * float64(r.flow.Size) * 8 / span.Seconds())
 	}
 	return x
+}
+
+// sendingTime returns the time that goodput is measured over.
+func (r *Record) sendingTime(now units.Time) units.Time {
+	begin, end := r.firstSent+r.shortest, r.lastSent+r.shortest
+	return max(min(end, now), r.lastCame) - begin
 }
 
 // WriteJSON writes results as a JSON array.

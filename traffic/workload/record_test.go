@@ -82,11 +82,11 @@ func TestResult(t *testing.T) {
 	want := Result{
 		Flow: "f", Pattern: "poisson", From: "h1", To: "h2", Payload: 1250, Offered: 1_000_000_000,
 		Sent: 5, Received: 4, Lost: 1, LossShare: 0.2, Marked: 1, Duplicated: 2, Reordered: 1,
-		Start: 1, End: 1.0004, Goodput: 100_000_000, // 3 packets of 10 kbit in 300 us
+		Start: 1, End: 1.0004, Goodput: 106_666_666, // four of five packets of 10 kbit that take four intervals, 300 us
 		DelayMin: 100, DelayMean: 195, DelayP50: 120, DelayP99: 360, DelayMax: 360, // of 100, 120, 200, 360
 	}
 	// Quantiles of delay are within 1%.
-	if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-2, 0)); diff != "" {
+	if diff := cmp.Diff(want, r.Result(units.Hour), cmpopts.EquateApprox(1e-2, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -96,18 +96,18 @@ func TestResultOfLittle(t *testing.T) {
 	f := Flow{Name: "f", Rate: units.Gbps, Size: 1250}
 	r := NewRecord(f, "h1", "h2")
 	want := Result{Flow: "f", Pattern: "cbr", From: "h1", To: "h2", Payload: 1250, Offered: 1e9}
-	if diff := cmp.Diff(want, r.Result()); diff != "" {
+	if diff := cmp.Diff(want, r.Result(units.Hour)); diff != "" {
 		t.Errorf("nothing sent (-want +got):\n%s", diff)
 	}
 	r.countSent(2 * units.Second)
 	want.Sent, want.Lost, want.LossShare, want.Start, want.End = 1, 1, 1, 2, 2
-	if diff := cmp.Diff(want, r.Result()); diff != "" {
+	if diff := cmp.Diff(want, r.Result(units.Hour)); diff != "" {
 		t.Errorf("one lost (-want +got):\n%s", diff)
 	}
 	receive(r, []arrived{{at: 3 * units.Second, created: 2 * units.Second}})
 	want.Received, want.Lost, want.LossShare, want.End = 1, 0, 0, 3
 	want.DelayMin, want.DelayMean, want.DelayP50, want.DelayP99, want.DelayMax = 1e6, 1e6, 1e6, 1e6, 1e6
-	if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-3, 0)); diff != "" {
+	if diff := cmp.Diff(want, r.Result(units.Hour), cmpopts.EquateApprox(1e-3, 0)); diff != "" {
 		t.Errorf("one arrived (-want +got):\n%s", diff)
 	}
 }
@@ -120,7 +120,7 @@ func TestDelayDigits(t *testing.T) {
 		r := NewRecord(Flow{}, "a", "b")
 		r.countSent(0)
 		receive(r, []arrived{{at: delay}})
-		x := r.Result()
+		x := r.Result(units.Hour)
 		for name, got := range map[string]float64{"min": x.DelayMin, "mean": x.DelayMean, "p50": x.DelayP50, "p99": x.DelayP99, "max": x.DelayMax} {
 			if math.Abs(got-want) > 1e-3*want {
 				t.Errorf("a delay of %v has the %s %v us, want %v", delay, name, got, want)
@@ -136,7 +136,7 @@ func TestDelayQuantiles(t *testing.T) {
 		r.countSent(0)
 		receive(r, []arrived{{at: units.Time(i+1) * units.Microsecond, seq: i}})
 	}
-	x := r.Result()
+	x := r.Result(units.Hour)
 	got := []float64{x.DelayMin, x.DelayMean, x.DelayP50, x.DelayP99, x.DelayMax}
 	if diff := cmp.Diff([]float64{1, 500.5, 500, 990, 1000}, got, cmpopts.EquateApprox(1e-2, 0)); diff != "" {
 		t.Errorf("min, mean, p50, p99, max (-want +got):\n%s", diff)
@@ -167,13 +167,51 @@ func TestRecordAgainstSets(t *testing.T) {
 			seen[seq] = true
 			top = max(top, int64(seq))
 		}
-		got := r.Result()
+		got := r.Result(units.Hour)
 		want.Received, want.Lost = uint64(len(seen)), uint64(sent-len(seen))
 		if got.Received != want.Received || got.Lost != want.Lost || got.Duplicated != want.Duplicated || got.Reordered != want.Reordered {
 			t.Fatalf("received %d, lost %d, duplicated %d, reordered %d; want %d, %d, %d, %d", got.Received, got.Lost, got.Duplicated, got.Reordered,
 				want.Received, want.Lost, want.Duplicated, want.Reordered)
 		}
 	})
+}
+
+// TestGoodput_CountsTheTimeThatTheFlowSent: a flow of 1000 packets in 10 ms of which only the
+// first ten arrive, or only some in the middle, has a goodput of a hundredth of its rate,
+// however fast these came. What is on its way at now is no loss of goodput, and a burst that
+// arrives more slowly than it was sent has the rate at which it arrives.
+func TestGoodput_CountsTheTimeThatTheFlowSent(t *testing.T) {
+	const us = units.Microsecond
+	f := Flow{Rate: units.Gbps, Size: 1250}
+	play := func(gap, delay, growth units.Time, arrives func(i uint32) bool) *Record {
+		r := NewRecord(f, "a", "b")
+		for i := range uint32(1000) {
+			at := units.Second + units.Time(i)*gap
+			r.countSent(at)
+			if arrives(i) {
+				receive(r, []arrived{{at: at + delay + units.Time(i)*growth, created: at, seq: i}})
+			}
+		}
+		return r
+	}
+	all := func(uint32) bool { return true }
+	for _, c := range []struct {
+		name    string
+		record  *Record
+		now     units.Time
+		goodput float64
+	}{
+		{"the first ten arrive", play(10*us, 50*us, 0, func(i uint32) bool { return i < 10 }), 2 * units.Second, 1e7},
+		{"ten in the middle arrive", play(10*us, 50*us, 0, func(i uint32) bool { return i >= 500 && i < 510 }), 2 * units.Second, 1e7},
+		{"one arrives", play(10*us, 50*us, 0, func(i uint32) bool { return i == 7 }), 2 * units.Second, 1e6},
+		{"all arrive", play(10*us, 50*us, 0, all), 2 * units.Second, 1e9},
+		{"a tenth is on its way", play(10*us, units.Millisecond, 0, func(i uint32) bool { return i < 900 }), units.Second + 10*units.Millisecond, 1e9},
+		{"a burst arrives slowly", play(0, 50*us, 20*us, all), 2 * units.Second, 5e8},
+	} {
+		if got := float64(c.record.Result(c.now).Goodput); math.Abs(got-c.goodput) > 2e-3*c.goodput {
+			t.Errorf("%s: goodput %.0f b/s, want %.0f", c.name, got, c.goodput)
+		}
+	}
 }
 
 // TestGoodputIsTheRate: over a path without loss a flow's goodput is its
@@ -183,7 +221,7 @@ func TestGoodputIsTheRate(t *testing.T) {
 	r := newRig(f, 1)
 	r.see = func(p *packet.Packet) { r.record.ReceivePacket(r.engine.Now()+units.Millisecond, p) }
 	r.engine.Run(units.Never-1, 10_000)
-	if got := r.record.Result().Goodput; math.Abs(float64(got-int64(f.Rate))) > 1e-7*float64(f.Rate) {
+	if got := r.record.Result(r.engine.Now() + units.Millisecond).Goodput; math.Abs(float64(got-int64(f.Rate))) > 1e-7*float64(f.Rate) {
 		t.Errorf("goodput %d b/s, want %d", got, f.Rate)
 	}
 }

@@ -205,7 +205,7 @@ func TestAtAndFor(t *testing.T) {
 		if r.engine.Next() != units.Never || r.pool.LivePackets() != 0 {
 			t.Fatalf("it has ended, but is due at %v with %d packets live", r.engine.Next(), r.pool.LivePackets())
 		}
-		if x := r.record.Result(); x.Sent != uint64(len(times)) {
+		if x := r.record.Result(r.engine.Now()); x.Sent != uint64(len(times)) {
 			t.Fatalf("recorded %d sent, want %d", x.Sent, len(times))
 		}
 	})

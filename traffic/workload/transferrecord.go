@@ -84,8 +84,11 @@ func (r *TransferRecord) SetReceived(last units.Time, n units.Bytes) {
 // no engine runs.
 func (r *TransferRecord) SetCounters(c TransferCounters) { r.counters = c }
 
-// Result returns the record so far. It must be called while no engine runs.
-func (r *TransferRecord) Result() TransferResult {
+// Result returns the record so far, at now. It must be called while no engine runs.
+//
+// Goodput is measured over the time that the transfer sent: while messages are under way it
+// sends, so the time up to now counts, in which perhaps none has completed.
+func (r *TransferRecord) Result(now units.Time) TransferResult {
 	t, s := &r.transfer, &r.times
 	x := TransferResult{
 		Transfer: t.Name, Verb: t.Verb.String(), Service: t.Service.String(), From: r.from, To: r.to,
@@ -97,6 +100,9 @@ func (r *TransferRecord) Result() TransferResult {
 	delivered, end := x.Payload, max(r.firstPosted, r.lastEnded)
 	if r.arrivalsCount() {
 		delivered, end = x.Received, max(end, r.lastReceived)
+	}
+	if r.isUnderWay() {
+		end = max(end, now)
 	}
 	x.End = end.Seconds()
 	if span := end - r.firstPosted; span > 0 {
@@ -124,8 +130,11 @@ func (r *TransferRecord) Result() TransferResult {
 }
 
 // arrivalsCount reports whether goodput counts received payload: for services
-// whose messages complete when they are only sent, and while no message has
-// ended.
+// whose messages complete when they are only sent, and while messages are under way, of
+// which a part may have arrived.
 func (r *TransferRecord) arrivalsCount() bool {
-	return r.transfer.Service != roce.RC || r.times.count+r.failed == 0
+	return r.transfer.Service != roce.RC || r.isUnderWay()
 }
+
+// isUnderWay reports whether posted messages have not ended.
+func (r *TransferRecord) isUnderWay() bool { return r.times.count+r.failed < r.posted }

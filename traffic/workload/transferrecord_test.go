@@ -33,6 +33,7 @@ func allOf(x *TransferResult, us, slowdown float64) {
 // the result.
 func TestTransferResult(t *testing.T) {
 	const us = units.Microsecond
+	const now = units.Second + 200*us
 	whole := Transfer{Name: "t", Verb: Write, Service: roce.RC, Size: 1250, QPs: 2, Count: 2}
 	with := func(change func(*Transfer)) Transfer { x := whole; change(&x); return x }
 	base := TransferResult{Transfer: "t", Verb: "write", Service: "RC", From: "h1", To: "h2", MessageSize: 1250, QPs: 2, Ideal: 20}
@@ -45,13 +46,13 @@ func TestTransferResult(t *testing.T) {
 		{"nothing posted", whole, func(*TransferRecord) {}, func(*TransferResult) {}},
 		{"one under way", whole, func(r *TransferRecord) {
 			r.CountPosted(units.Second)
-		}, func(x *TransferResult) { x.Posted, x.Start, x.End = 1, 1, 1 }},
+		}, func(x *TransferResult) { x.Posted, x.Start, x.End = 1, 1, 1.0002 }},
 		{"one under way, of which a part has come", whole, func(r *TransferRecord) {
 			r.CountPosted(units.Second)
 			r.SetReceived(units.Second+10*us, 500)
 			r.SetReceived(units.Second+20*us, 1000)
 		}, func(x *TransferResult) {
-			x.Posted, x.Received, x.Start, x.End, x.Goodput = 1, 1000, 1, 1.00002, 400e6
+			x.Posted, x.Received, x.Start, x.End, x.Goodput = 1, 1000, 1, 1.0002, 40e6
 		}},
 		{"two complete, one fails, one is flushed, one is under way", whole, func(r *TransferRecord) {
 			for range 4 {
@@ -65,10 +66,33 @@ func TestTransferResult(t *testing.T) {
 			r.RecordFailure(units.Second+100*us, "IBV_WC_WR_FLUSH_ERR")
 		}, func(x *TransferResult) {
 			x.Posted, x.Completed, x.Failed, x.FirstFailure = 5, 2, 2, "IBV_WC_RETRY_EXC_ERR"
-			x.Payload, x.Received, x.Start, x.End, x.Goodput = 2500, 4000, 1, 1.0001, 200e6
+			x.Payload, x.Received, x.Start, x.End, x.Goodput = 2500, 4000, 1, 1.0002, 160e6
 			x.CompletionMin, x.CompletionMean, x.CompletionP25, x.CompletionP50, x.CompletionP75 = 20, 40, 20, 20, 60
 			x.CompletionP90, x.CompletionP95, x.CompletionP99, x.CompletionP999, x.CompletionMax = 60, 60, 60, 60, 60
 			x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = 2, 1, 3, 3
+		}},
+		{"one complete at once, nothing since", whole, func(r *TransferRecord) {
+			r.CountPosted(units.Second)
+			r.CountPosted(units.Second)
+			r.SetReceived(units.Second+10*us, 1250)
+			r.RecordCompletion(units.Second+20*us, units.Second)
+		}, func(x *TransferResult) {
+			x.Posted, x.Completed, x.Payload, x.Received, x.Start, x.End, x.Goodput = 2, 1, 1250, 1250, 1, 1.0002, 50e6
+			allOf(x, 20, 1)
+		}},
+		{"two complete, one fails, one is flushed", whole, func(r *TransferRecord) {
+			for range 4 {
+				r.CountPosted(units.Second)
+			}
+			r.RecordCompletion(units.Second+20*us, units.Second)
+			r.RecordCompletion(units.Second+20*us, units.Second)
+			r.SetReceived(units.Second+35*us, 4000)
+			r.RecordFailure(units.Second+100*us, "IBV_WC_RETRY_EXC_ERR")
+			r.RecordFailure(units.Second+100*us, "IBV_WC_WR_FLUSH_ERR")
+		}, func(x *TransferResult) {
+			x.Posted, x.Completed, x.Failed, x.FirstFailure = 4, 2, 2, "IBV_WC_RETRY_EXC_ERR"
+			x.Payload, x.Received, x.Start, x.End, x.Goodput = 2500, 4000, 1, 1.0001, 200e6
+			allOf(x, 20, 1)
 		}},
 		{"of UD what has come counts", with(func(x *Transfer) { x.Verb, x.Service = Send, roce.UD }), func(r *TransferRecord) {
 			for range 2 {
@@ -99,7 +123,7 @@ func TestTransferResult(t *testing.T) {
 		c.play(r)
 		want := base
 		c.want(&want)
-		if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		if diff := cmp.Diff(want, r.Result(now), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -110,7 +134,7 @@ func TestTransferWithoutIdeal(t *testing.T) {
 	r := NewTransferRecord(Transfer{Size: 10}, "h1", "h2", nil)
 	r.CountPosted(0)
 	r.RecordCompletion(units.Microsecond, 0)
-	if x := r.Result(); x.Ideal != 0 || x.SlowdownMean != 0 || x.SlowdownMax != 0 || x.CompletionMax != 1 {
+	if x := r.Result(units.Second); x.Ideal != 0 || x.SlowdownMean != 0 || x.SlowdownMax != 0 || x.CompletionMax != 1 {
 		t.Errorf("%+v", x)
 	}
 }

@@ -50,8 +50,8 @@ type TransferResult struct {
 	Payload      int64   `json:"payload_bytes"`       // of completed messages
 	Received     int64   `json:"received_bytes"`      // payload that arrived at the data's destination
 	Start        float64 `json:"start_s" digits:"9"`  // first message posted
-	End          float64 `json:"end_s" digits:"9"`    // last completion; with UC and UD, or if there is none, last arrival
-	Goodput      int64   `json:"goodput_bps"`         // Payload over the time from Start to End; with UC and UD, or if nothing ended, Received
+	End          float64 `json:"end_s" digits:"9"`    // last completion; with UC and UD last arrival; while messages are under way the time of the result
+	Goodput      int64   `json:"goodput_bps"`         // Payload over the time from Start to End; with UC and UD, or while messages are under way, Received
 	Ideal        float64 `json:"ideal_us" digits:"6"` // completion time of a message alone on its path; 0: not known
 
 	CompletionMin  float64 `json:"completion_min_us" digits:"3"`

@@ -54,12 +54,12 @@ func Example() {
 	check(f.Run(context.Background(), units.Never))
 	f.StopProcesses()
 	// Output:
-	// h2: 100 packets wait, 240 KB with the program
-	// h3: 100 packets wait, 243 KB with the program
-	// h2: 354 packets delivered, 45 sent again
-	// h2: thanks for bread
-	// h3: 354 packets delivered, 45 sent again
+	// h2: 100 packets wait, 252 KB with the program
+	// h3: 100 packets wait, 232 KB with the program
+	// h3: 354 packets delivered, 38 sent again
 	// h3: thanks for honey
+	// h2: 354 packets delivered, 52 sent again
+	// h2: thanks for bread
 }
 
 // must is for examples, where nothing can fail.
