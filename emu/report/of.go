@@ -28,6 +28,7 @@ type Network interface {
 	Transfers() []workload.TransferResult
 	Outages() []workload.Outage
 	Deadlocks() []status.Deadlock
+	PhaseLocks() []status.PhaseLock
 }
 
 // Of returns the report of a network as it is now, built from p and driven by a clock,
@@ -39,7 +40,7 @@ func Of(clock string, p *plan.Plan, n Network, timeline []status.Moment) *Report
 	r := &Report{
 		Lab: p.Name, File: p.File, Clock: clock, Seed: p.Seed, Emulated: n.Now(), Events: n.Events(),
 		Accounts: n.Accounts(), Ports: n.Status(), Switches: n.BusySwitches(), NICs: n.NICs(), Flows: n.Results(),
-		Timeline: timeline, Outages: n.Outages(), Deadlocks: n.Deadlocks(),
+		Timeline: timeline, Outages: n.Outages(), Deadlocks: n.Deadlocks(), PhaseLocks: n.PhaseLocks(),
 	}
 	if clock == Wall {
 		r.Dilation = p.Dilation

@@ -12,16 +12,17 @@ import (
 // still is a network that stands still.
 type still struct{}
 
-func (still) Now() units.Time               { return units.Second }
-func (still) Events() uint64                { return 5 }
-func (still) Trace() uint64                 { return 0xabc }
-func (still) Accounts() status.Accounts     { return status.Accounts{Entered: 1, Delivered: 1} }
-func (still) Status() []status.Port         { return []status.Port{{Name: "s1:1"}} }
-func (still) NICs() []status.NIC            { return []status.NIC{{Name: "h1:eth0"}} }
-func (still) BusySwitches() []status.Switch { return []status.Switch{{Name: "s1", Unknown: 6}} }
-func (still) Results() []workload.Result    { return []workload.Result{{Flow: "f"}} }
-func (still) Outages() []workload.Outage    { return []workload.Outage{{}} }
-func (still) Deadlocks() []status.Deadlock  { return []status.Deadlock{{}} }
+func (still) Now() units.Time                { return units.Second }
+func (still) Events() uint64                 { return 5 }
+func (still) Trace() uint64                  { return 0xabc }
+func (still) Accounts() status.Accounts      { return status.Accounts{Entered: 1, Delivered: 1} }
+func (still) Status() []status.Port          { return []status.Port{{Name: "s1:1"}} }
+func (still) NICs() []status.NIC             { return []status.NIC{{Name: "h1:eth0"}} }
+func (still) BusySwitches() []status.Switch  { return []status.Switch{{Name: "s1", Unknown: 6}} }
+func (still) Results() []workload.Result     { return []workload.Result{{Flow: "f"}} }
+func (still) Outages() []workload.Outage     { return []workload.Outage{{}} }
+func (still) PhaseLocks() []status.PhaseLock { return []status.PhaseLock{{}} }
+func (still) Deadlocks() []status.Deadlock   { return []status.Deadlock{{}} }
 func (still) Transfers() []workload.TransferResult {
 	return []workload.TransferResult{{Transfer: "t", Posted: 2, Completed: 1}}
 }

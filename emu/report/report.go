@@ -39,8 +39,9 @@ type Report struct {
 	Timeline []status.Moment   `json:"timeline,omitempty"` // events of the network and its hosts
 	Outages  []workload.Outage `json:"outages,omitempty"`  // how long flows and transfers stood still because links were down
 
-	Deadlocks []status.Deadlock   `json:"deadlocks,omitempty"`
-	Pauses    []status.PauseCheck `json:"why_no_pause,omitempty"` // virtual, for the requested ports
+	Deadlocks  []status.Deadlock   `json:"deadlocks,omitempty"`
+	PhaseLocks []status.PhaseLock  `json:"phase_locks,omitempty"`  // packets lost again and again in the same way
+	Pauses     []status.PauseCheck `json:"why_no_pause,omitempty"` // virtual, for the requested ports
 
 	Hosts   []Host    `json:"hosts,omitempty"`   // wall
 	Sockets []Sockets `json:"sockets,omitempty"` // wall, by host

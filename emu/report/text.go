@@ -23,6 +23,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writeAccounts(w)
 	r.writeTimeline(w)
 	r.writePorts(w)
+	r.writePhaseLocks(w)
 	r.writeSwitches(w)
 	r.writePauses(w)
 	r.writeFlows(w)
@@ -190,6 +191,19 @@ func (r *Report) writeFlows(w io.Writer) {
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
 		fmt.Fprintf(w, "and %d more flows\n", n)
+	}
+}
+
+// maxPhaseLocks is how many phase locks a text report shows; JSON has them all.
+const maxPhaseLocks = 3
+
+// writePhaseLocks says what was lost again and again in the same way, and how to avoid it.
+func (r *Report) writePhaseLocks(w io.Writer) {
+	for i := range r.PhaseLocks[:min(len(r.PhaseLocks), maxPhaseLocks)] {
+		fmt.Fprintf(w, "phase    %s\n", r.PhaseLocks[i].Text())
+	}
+	if n := len(r.PhaseLocks) - maxPhaseLocks; n > 0 {
+		fmt.Fprintf(w, "phase    and %d more\n", n)
 	}
 }
 

@@ -35,6 +35,12 @@ type Losses struct {
 	DropBytes uint64
 }
 
+// losses are the Losses of a port and who had them.
+type losses struct {
+	Losses
+	losers losers
+}
+
 // area is ∫ queue dt in byte·picoseconds: 128 bits.
 type area struct{ high, low uint64 }
 
@@ -97,7 +103,7 @@ func (p *Port) Counters(now units.Time) Counters {
 	p.drainDeparted(now)
 	c := Counters{QueueCounters: p.counters}
 	if p.losses != nil {
-		c.Losses = *p.losses
+		c.Losses = p.losses.Losses
 	}
 	c.MaxQueue = max(c.MaxQueue, p.longest)
 	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes

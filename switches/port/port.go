@@ -110,7 +110,7 @@ type Port struct {
 	list     waiting // in queue.go
 	pool     *packet.Pool
 	counters QueueCounters
-	losses   *Losses     // nil until a packet has ended here
+	losses   *losses     // nil until a packet has ended here
 	longest  units.Bytes // maximum queue before counters.MaxQueue was reset
 
 	Name string // "s1:3"
@@ -387,9 +387,12 @@ func (p *Port) losePacket(now units.Time, pkt *packet.Packet, fate packet.Fate) 
 // countLost counts a lost packet, or all of a train.
 func (p *Port) countLost(now units.Time, pkt *packet.Packet, fate packet.Fate) {
 	if p.losses == nil {
-		p.losses = new(Losses)
+		p.losses = new(losses)
 	}
 	n := uint64(pkt.PacketCount())
+	if isForLackOfRoom(fate) {
+		p.losses.losers.recordLoss(pkt)
+	}
 	p.losses.Drops[fate] += n
 	p.losses.DropBytes += n * uint64(pkt.Size)
 	p.trace.addTrain(now, pkt, fate)

@@ -87,6 +87,20 @@ func (r *Record) ReceiveTrimmed() { r.trimmed++ }
 // TakeBack records the headers of a packet that a switch has returned.
 func (r *Record) TakeBack() { r.returned++ }
 
+// ShareOfEnded returns n lost packets as a share of these and those that were received, without
+// those under way; 0 if there are none.
+func (r *Record) ShareOfEnded(n uint64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(n) / float64(n+r.received)
+}
+
+// Overlaps reports whether r and o sent at the same time.
+func (r *Record) Overlaps(o *Record) bool {
+	return r.sent > 0 && o.sent > 0 && r.firstSent < o.lastSent && o.firstSent < r.lastSent
+}
+
 // Result is a flow's record in the form in which it is written. Times are
 // emulated; delays are one way, from the host's NIC queue to its peer, and
 // their quantiles within 1%.
@@ -139,8 +153,7 @@ func (r *Record) Result(now units.Time) Result {
 		Flow: r.flow.Name, Pattern: r.flow.Pattern.String(), From: r.from, To: r.to,
 		Payload: int64(r.flow.Size), Offered: int64(r.flow.Rate),
 		Sent: r.sent, Received: r.received, Lost: r.sent - r.received, Marked: r.marked, Trimmed: r.trimmed, Returned: r.returned,
-		Duplicated: r.duplicated, Reordered: r.reordered,
-		Start: r.firstSent.Seconds(), End: max(r.lastSent, r.lastCame).Seconds(),
+		Duplicated: r.duplicated, Reordered: r.reordered, Start: r.firstSent.Seconds(), End: max(r.lastSent, r.lastCame).Seconds(),
 	}
 	if r.sent > 0 {
 		x.LossShare = float64(x.Lost) / float64(x.Sent)

@@ -35,10 +35,11 @@ type Source struct {
 
 // NewSource makes the source of a flow and arms it for Flow.At. template holds
 // the fields that all its packets share; its Size is the size of the frame.
-// record records what is sent.
-func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, f Flow, template packet.Packet, record *Record, to Sender) *Source {
+// record records what is sent. salt determines the order among sources that send at one
+// instant (sim.Engine.NewArrival).
+func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, salt uint64, f Flow, template packet.Packet, record *Record, to Sender) *Source {
 	s := &Source{flow: f, template: template, record: record, rand: random, pool: pool, to: to, begin: f.At}
-	s.timer = e.NewTimer(s)
+	s.timer = e.NewArrival(s, salt)
 	switch f.Pattern {
 	case Poisson:
 		s.timer.Arm(f.At + s.drawGap())
