@@ -8,9 +8,11 @@ import (
 	"github.com/weftlab/weft/traffic/workload"
 )
 
-// What counts as a phase lock.
+// What counts as a phase lock. In an overloaded network that is not in phase a packet may be
+// lost five times in succession (papers/systems/labs/leaf-spine.yaml).
 const (
-	lockedTimes  = 3   // losses of one packet in succession
+	lockedTimes  = 6   // losses of one packet in succession, or as many as make its sender give up,
+	fewestTimes  = 3   // but not fewer
 	lockedShare  = 0.9 // of a flow's packets that are lost, at least
 	freeShare    = 0.1 // of those of an equal flow, at most
 	lockedLosses = 100 // packets of the flow that are lost, at least
@@ -37,7 +39,14 @@ func (f *Fabric) PhaseLocks() (all []status.PhaseLock) {
 // appendLockedQP appends a queue pair of which a port dropped the same packet again and again.
 func (f *Fabric) appendLockedQP(all []status.PhaseLock, p *port.Port, x *port.Loser) []status.PhaseLock {
 	from := f.station(x.From)
-	if x.Times < lockedTimes || from == nil {
+	if from == nil {
+		return all
+	}
+	times := uint32(lockedTimes)
+	if nic := f.Plan.Nodes[from.Node].NIC; nic != nil {
+		times = max(fewestTimes, min(times, uint32(nic.RetryCount)+1))
+	}
+	if x.Times < times {
 		return all
 	}
 	return append(all, status.PhaseLock{Port: p.Name, From: from.Port.Name, To: x.To.To.String(), QPN: x.QPN, PSN: x.PSN, Times: x.Times})

@@ -30,7 +30,7 @@ type PhaseLock struct {
 
 // Text returns a readable description of a phase lock, with a remedy.
 func (p *PhaseLock) Text() string {
-	const clocks = "exact clocks keep senders in phase; give the hosts clocks that differ, such as clock: {ppm: 25, jitter: 100ns} with another ppm for each"
+	const clocks = "senders with exact clocks can stay in phase for ever; give the hosts clocks that differ, such as clock: {ppm: 25, jitter: 100ns} with another ppm for each"
 	if p.Flow == "" {
 		return fmt.Sprintf("%s dropped the packet with PSN %d from %s to queue pair %d of %s %d times in a row: %s", p.Port, p.PSN, p.From, p.QPN, p.To, p.Times, clocks)
 	}
