@@ -102,7 +102,7 @@ func TestPhaseLock_OfAFlowIsNamed(t *testing.T) {
 		switch locks := f.PhaseLocks(); {
 		case c.lock == "" && len(locks) > 0:
 			t.Errorf("%s: %s", c.name, locks[0].Text())
-		case c.lock != "" && (len(locks) != 1 || locks[0].Flow != "b" || locks[0].Other != "a" || !strings.HasPrefix(locks[0].Text(), c.lock) || !strings.Contains(locks[0].Text(), "clock: {ppm: ")):
+		case c.lock != "" && (len(locks) != 1 || locks[0].Flow != "b" || locks[0].Other != "a" || !strings.HasPrefix(locks[0].Text(), c.lock) || !strings.Contains(locks[0].Remedy(), "clock: {ppm: ")):
 			t.Errorf("%s: %v", c.name, locks)
 		}
 	}

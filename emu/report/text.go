@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -199,11 +200,21 @@ const maxPhaseLocks = 3
 
 // writePhaseLocks says what was lost again and again in the same way, and how to avoid it.
 func (r *Report) writePhaseLocks(w io.Writer) {
-	for i := range r.PhaseLocks[:min(len(r.PhaseLocks), maxPhaseLocks)] {
-		fmt.Fprintf(w, "phase    %s\n", r.PhaseLocks[i].Text())
+	var remedies []string
+	for i := range r.PhaseLocks {
+		x := &r.PhaseLocks[i]
+		if i < maxPhaseLocks {
+			fmt.Fprintf(w, "phase    %s\n", x.Text())
+		}
+		if !slices.Contains(remedies, x.Remedy()) {
+			remedies = append(remedies, x.Remedy())
+		}
 	}
 	if n := len(r.PhaseLocks) - maxPhaseLocks; n > 0 {
 		fmt.Fprintf(w, "phase    and %d more\n", n)
+	}
+	for _, text := range remedies {
+		fmt.Fprintf(w, "phase    %s\n", text)
 	}
 }
 

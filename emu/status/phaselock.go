@@ -28,15 +28,18 @@ type PhaseLock struct {
 	OneHost bool `json:"one_host,omitempty"` // the port is that of the host that sends both flows
 }
 
-// Text returns a readable description of a phase lock, with a remedy.
+// Text returns a readable description of a phase lock.
 func (p *PhaseLock) Text() string {
-	const clocks = "senders with exact clocks can stay in phase for ever; give the hosts clocks that differ, such as clock: {ppm: 25, jitter: 100ns} with another ppm for each"
 	if p.Flow == "" {
-		return fmt.Sprintf("%s dropped the packet with PSN %d from %s to queue pair %d of %s %d times in a row: %s", p.Port, p.PSN, p.From, p.QPN, p.To, p.Times, clocks)
+		return fmt.Sprintf("%s dropped the packet with PSN %d from %s to queue pair %d of %s %d times in a row", p.Port, p.PSN, p.From, p.QPN, p.To, p.Times)
 	}
-	lost := fmt.Sprintf("%s dropped %s of flow %s, but %s of %s, which sends at the same rate", p.Port, units.FormatPercent(p.Share, 3), p.Flow, units.FormatPercent(p.OtherLoss, 3), p.Other)
+	return fmt.Sprintf("%s dropped %s of flow %s, but %s of %s, which sends at the same rate", p.Port, units.FormatPercent(p.Share, 3), p.Flow, units.FormatPercent(p.OtherLoss, 3), p.Other)
+}
+
+// Remedy says what keeps senders from staying in phase.
+func (p *PhaseLock) Remedy() string {
 	if p.OneHost {
-		return lost + ": the two stay in phase; let one use poisson instead of cbr, or another rate"
+		return "flows of one host can stay in phase for ever: let one use poisson instead of cbr, or another rate"
 	}
-	return lost + ": " + clocks
+	return "senders with exact clocks can stay in phase for ever: give the hosts clocks that differ, such as clock: {ppm: 25, jitter: 100ns} with another ppm for each"
 }
