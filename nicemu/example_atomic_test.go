@@ -31,9 +31,9 @@ func Example_atomics() {
 	run(f)
 	fmt.Println("in all", binary.LittleEndian.Uint64(server.buffer))
 	// Output:
-	// h4:eth0 has counted to 3997
-	// h3:eth0 has counted to 3998
-	// h2:eth0 has counted to 3999
+	// h3:eth0 has counted to 3997
+	// h2:eth0 has counted to 3998
+	// h4:eth0 has counted to 3999
 	// h5:eth0 has counted to 4000
 	// in all 4000
 }

@@ -43,12 +43,12 @@ topology:
 	run(f)
 	// Output:
 	// 0s      0 CNPs, 25.00 Gb/s
-	// 500us  20 CNPs, 10.63 Gb/s
-	// 1ms    34 CNPs, 11.85 Gb/s
-	// 1.5ms  54 CNPs, 10.09 Gb/s
-	// 2ms    54 CNPs, 13.02 Gb/s
-	// 2.5ms  86 CNPs,  5.20 Gb/s
-	// 3ms    86 CNPs, 12.16 Gb/s
-	// 3.5ms  86 CNPs, 13.33 Gb/s
-	// 4ms   114 CNPs,  6.22 Gb/s
+	// 500us  22 CNPs, 10.63 Gb/s
+	// 1ms    35 CNPs, 11.86 Gb/s
+	// 1.5ms  56 CNPs, 10.09 Gb/s
+	// 2ms    56 CNPs, 13.02 Gb/s
+	// 2.5ms  87 CNPs,  5.50 Gb/s
+	// 3ms    87 CNPs, 12.24 Gb/s
+	// 3.5ms  87 CNPs, 13.37 Gb/s
+	// 4ms   115 CNPs,  6.24 Gb/s
 }

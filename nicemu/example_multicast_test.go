@@ -59,6 +59,6 @@ func ExampleQP_AttachMcast() {
 	// Output:
 	// h2:eth0 has "who is there?"
 	// h3:eth0 has "who is there?"
-	// answer of h2:eth0
 	// answer of h3:eth0
+	// answer of h2:eth0
 }

@@ -37,12 +37,14 @@ func (e *Engine) NewArrival(h Handler, salt uint64) Timer {
 func NewSalt(seed uint64, name string) uint64 { return mixBits(seed) ^ HashName(name) }
 
 // rankOf returns the rank at an instant of a timer with an order: firstRank, lastRank, or
-// what an arrival has in its place.
+// what an arrival has in its place, which is a hash of both.
 func rankOf(order uint32, at units.Time) uint64 {
 	if order+1 <= 1 {
 		return uint64(order)
 	}
-	return arrivals + mixBits(uint64(at)+uint64(order)*0x9e3779b97f4a7c15)>>34
+	x := uint64(at) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>32 ^ uint64(order)<<32 ^ uint64(order)) * 0xbf58476d1ce4e5b9
+	return arrivals + x>>34
 }
 
 // isArrival reports whether an entry is of an arrival.

@@ -54,11 +54,11 @@ func Example() {
 	check(f.Run(context.Background(), units.Never))
 	f.StopProcesses()
 	// Output:
-	// h2: 100 packets wait, 252 KB with the program
-	// h3: 100 packets wait, 232 KB with the program
-	// h3: 354 packets delivered, 38 sent again
+	// h2: 100 packets wait, 250 KB with the program
+	// h3: 100 packets wait, 233 KB with the program
+	// h3: 354 packets delivered, 40 sent again
 	// h3: thanks for honey
-	// h2: 354 packets delivered, 52 sent again
+	// h2: 354 packets delivered, 50 sent again
 	// h2: thanks for bread
 }
 
