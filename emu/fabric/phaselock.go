@@ -25,7 +25,7 @@ func (f *Fabric) PhaseLocks() (all []status.PhaseLock) {
 		for i, p := range ports {
 			losers := p.Losers()
 			for k := range losers {
-				if x := &losers[k]; x.Flow == packet.NIC {
+				if x := &losers[k]; x.Kind == packet.NIC {
 					all = f.appendLockedQP(all, p, x)
 				} else {
 					all = f.appendLockedFlow(all, plan.End{Node: n, Port: i}, losers, x)
@@ -62,7 +62,7 @@ func (f *Fabric) appendLockedFlow(all []status.PhaseLock, at plan.End, losers []
 	}
 	lost := map[int32]uint64{}
 	for i := range losers {
-		if losers[i].Flow >= 0 {
+		if losers[i].Kind == packet.Modelled {
 			lost[losers[i].Flow] = losers[i].Lost
 		}
 	}

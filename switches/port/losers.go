@@ -12,9 +12,10 @@ import (
 // Loser is a flow that lost packets because there was no room for them at a port: a modelled
 // flow, or the packets with data of one queue pair to another.
 type Loser struct {
-	Flow int32           // number of a modelled flow, or packet.NIC
+	Kind packet.Kind     // Modelled or NIC
+	Flow int32           // number of a modelled flow
 	From packet.Endpoint // that sent the packets
-	QPN  uint32          // of the destination, for packet.NIC
+	QPN  uint32          // of the destination, for NIC
 	To   *packet.Addresses
 	Lost uint64 // packets
 
@@ -29,6 +30,7 @@ const maxLosers = 1024
 
 // loserKey identifies a loser.
 type loserKey struct {
+	kind      packet.Kind
 	flow      int32
 	from      packet.Endpoint
 	qpn       uint32
@@ -56,13 +58,13 @@ func isForLackOfRoom(fate packet.Fate) bool {
 // recordLoss records a packet that was lost for lack of room.
 func (l *losers) recordLoss(pkt *packet.Packet) {
 	switch {
-	case pkt.Flow >= 0:
-		if x := l.find(loserKey{flow: pkt.Flow}, pkt); x != nil {
+	case pkt.Kind == packet.Modelled:
+		if x := l.find(loserKey{kind: pkt.Kind, flow: pkt.Flow}, pkt); x != nil {
 			x.Lost++
 		}
-	case pkt.Flow == packet.NIC && isRepeated(pkt.RoCE.BTH.Opcode):
+	case pkt.Kind == packet.NIC && isRepeated(pkt.RoCE.BTH.Opcode):
 		h := &pkt.RoCE.BTH
-		x := l.find(loserKey{packet.NIC, pkt.Origin, h.DestQP, isResponse(h.Opcode)}, pkt)
+		x := l.find(loserKey{packet.NIC, 0, pkt.Origin, h.DestQP, isResponse(h.Opcode)}, pkt)
 		if x != nil {
 			x.To = pkt.RoCE.Addresses
 			x.countPSN(h.PSN)
@@ -78,7 +80,7 @@ func (l *losers) find(key loserKey, pkt *packet.Packet) *loser {
 		if l.byKey == nil {
 			l.byKey = map[loserKey]*loser{}
 		}
-		x = &loser{Loser: Loser{Flow: pkt.Flow, From: pkt.Origin, QPN: key.qpn}}
+		x = &loser{Loser: Loser{Kind: pkt.Kind, Flow: key.flow, From: pkt.Origin, QPN: key.qpn}}
 		l.byKey[key] = x
 		l.order = append(l.order, x)
 	}

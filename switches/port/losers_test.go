@@ -51,13 +51,13 @@ func TestLosers_SeparatesFlows(t *testing.T) {
 		l.recordLoss(rocePacket(3, 17, 9, roce.RC.WithOperation(roce.Ack)))
 		l.recordLoss(rocePacket(3, 17, 9, roce.UD.WithOperation(roce.SendOnly)))
 		l.recordLoss(rocePacket(3, 17, 9, roce.NotifyCongestion))
-		l.recordLoss(&packet.Packet{Flow: packet.Real})
+		l.recordLoss(&packet.Packet{Kind: packet.Real})
 	}
 	if len(l.order) != 5 {
 		t.Fatalf("%d losers", len(l.order))
 	}
 	for i, x := range l.order {
-		if want := uint32(3); x.Lost != 3 || x.Flow == packet.NIC && x.Times != want {
+		if want := uint32(3); x.Lost != 3 || x.Kind == packet.NIC && x.Times != want {
 			t.Errorf("number %d: %+v", i, *x)
 		}
 	}
@@ -78,7 +78,7 @@ func TestLosers_AreBounded(t *testing.T) {
 }
 
 func rocePacket(from packet.Endpoint, qpn, psn uint32, o roce.Opcode) *packet.Packet {
-	p := &packet.Packet{Flow: packet.NIC, Origin: from, RoCE: &packet.RoCE{Addresses: packet.Nowhere}}
+	p := &packet.Packet{Kind: packet.NIC, Origin: from, RoCE: &packet.RoCE{Addresses: packet.Nowhere}}
 	p.RoCE.BTH = roce.BTH{Opcode: o, DestQP: qpn, PSN: psn}
 	return p
 }
