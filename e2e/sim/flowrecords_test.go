@@ -233,3 +233,33 @@ duration: 50ms
 		t.Errorf("exit code %d: %s%s", code, o, e)
 	}
 }
+
+// TestFlowRecords_AreWhatReportReads: the report of a file of records agrees with that of the run,
+// in both formats.
+func TestFlowRecords_AreWhatReportReads(t *testing.T) {
+	t.Parallel()
+	_, run := inDir(t, patternsLab)
+	var first string
+	for _, name := range []string{"f.csv", "f.parquet"} {
+		out, e, code := run("sim", "lab.yaml", "--flow-records", name, "--json", "--size-bins", "1GB")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, e)
+		}
+		var r report.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		bin := r.Patterns.Bins[0]
+		text, e, code := run("report", name, "--what", "slowdown", "-o", "f.png")
+		want := fmt.Sprintf("%s: %d flows, %d done, %d failed, %d unfinished", name, bin.Done+bin.Failed+bin.Unfinished, bin.Done, bin.Failed, bin.Unfinished)
+		if code != 0 || !strings.HasPrefix(text, want) {
+			t.Errorf("exit code %d, %s\n%s\nwant %q", code, e, text, want)
+		}
+		text = text[len(name):]
+		if first == "" {
+			first = text
+		} else if diff := cmp.Diff(first, text); diff != "" {
+			t.Errorf("the formats differ (-CSV +Parquet):\n%s", diff)
+		}
+	}
+}

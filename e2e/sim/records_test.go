@@ -18,8 +18,8 @@ func TestTransfers_OfALabWithoutAnyAreRefused(t *testing.T) {
 	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{
-		"sim lab.yaml --transfers t.csv": "--transfers t.csv: the workload of lab.yaml has no RDMA transfers",
-		"sim lab.yaml --transfers t.txt": "end the name in .csv or .json",
+		"sim lab.yaml --transfer-records t.csv": "--transfer-records t.csv: the workload of lab.yaml has no RDMA transfers",
+		"sim lab.yaml --transfer-records t.txt": "end the name in .csv or .json",
 	} {
 		if _, e, code := run(strings.Fields(args)...); code != testlab.ExitBadInput || !strings.Contains(e, want) {
 			t.Errorf("weft %s: exit code %d, %s", args, code, e)

@@ -16,7 +16,7 @@ func TestReportPage_HasReportSeriesAndRecords(t *testing.T) {
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	o, e, code := testlab.RunWeft(t, weft, "sim", "../../scripts/labs/incast-dcqcn.yaml", "--json", "--series", in("q.csv"), "--transfers", in("t.csv"))
+	o, e, code := testlab.RunWeft(t, weft, "sim", "../../scripts/labs/incast-dcqcn.yaml", "--json", "--series", in("q.csv"), "--transfer-records", in("t.csv"))
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, e)
 	}
