@@ -81,7 +81,7 @@ size of flows      done  FCT p50  p95     p99     slowdown p50  p95   p99
 to 1KB             31    32.4us   77.6us  93.3us  6.17          17.4  19.5
 over 1KB to 100KB  107   121us    372us   405us   2.23          5.6   8.25
 over 100KB         4     192us    656us   656us   1.75          3.34  3.34
-unfinished h1 > h4, 5MB of big, created at 0.000959537s: 1284KiB acknowledged
+unfinished h1 > h4, 5MB of big, created at 0.000959537s: 1.31MB acknowledged
 `
 	from := strings.Index(report, "pattern ")
 	to := strings.Index(report, "trace ")

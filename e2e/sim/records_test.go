@@ -48,7 +48,7 @@ func TestReport_SumsUpAndDrawsTransfers(t *testing.T) {
 	}
 	for _, args := range []string{"", " -o x.png --log-x", " -o y.svg --what slowdown-by-size --log-y", " -o z.png --what goodput"} {
 		o, e, code := run(strings.Fields("report t.json" + args)...)
-		if code != 0 || e != "" || !strings.Contains(o, "t.json: 2 transfers") || !strings.Contains(o, "4KiB") {
+		if code != 0 || e != "" || !strings.Contains(o, "t.json: 2 transfers") || !strings.Contains(o, "4.1KB") {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, o, e)
 		}
 	}

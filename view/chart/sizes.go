@@ -73,9 +73,9 @@ func writeSizes(w io.Writer, m *measure, over string, bins []SizeBin, of func(*S
 	fmt.Fprintln(t)
 	for i := range bins {
 		b := &bins[i]
-		size := report.MessageSize(b.To)
+		size := report.Size(float64(b.To))
 		if b.From != b.To {
-			size = report.MessageSize(b.From) + " to " + size
+			size = report.Size(float64(b.From)) + " to " + size
 		}
 		n, d := of(b)
 		fmt.Fprintf(t, "%s\t%d\t%s", size, n, m.text(d.Mean))
@@ -120,7 +120,7 @@ func drawSizes(o *Options, what string, bins []sizeRange, files []sizedFile) (*f
 		p.Y.Scale = figure.Log
 	}
 	for _, b := range bins {
-		p.X.Names = append(p.X.Names, report.MessageSize(b.to))
+		p.X.Names = append(p.X.Names, report.Size(float64(b.to)))
 		if b.from != b.to {
 			p.X.Label = what + " size, up to"
 		}
