@@ -100,7 +100,7 @@ func reportProgress(c *cluster.Coordinator, index map[string]int, w experiment.W
 						w.Started(i, worker.Name)
 					}
 					var p experiment.Progress
-					if json.Unmarshal(j.Progress, &p) == nil && p.Until != 0 {
+					if json.Unmarshal(j.Progress, &p) == nil {
 						w.Progress(i, p)
 					}
 				}
