@@ -5,7 +5,6 @@ import (
 	"io"
 	"sort"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
@@ -135,25 +134,6 @@ func micros(us float64) string {
 
 // Rate formats bits per second to four digits.
 func Rate(bps float64) string { return units.FormatBrief(bps, 4, units.InBitsPerSecond) }
-
-// maxFlows is how many flows a text report shows.
-const maxFlows = 20
-
-func (r *Report) writeFlows(w io.Writer) {
-	if len(r.Flows) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
-	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), units.FormatPercent(f.LossShare, 3), r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
-	}
-	t.Flush()
-	if n := len(r.Flows) - maxFlows; n > 0 {
-		fmt.Fprintf(w, "and %d more flows\n", n)
-	}
-}
 
 // writeOffload shows what segmentation offload did, if anything.
 func (r *Report) writeOffload(w io.Writer) {
