@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +75,7 @@ of records of flows of packets one of ` + strings.Join(chart.StreamPictures(), "
 				return badInput(fmt.Errorf("--from %v is not before --to %v", from, to))
 			}
 			if html != "" {
-				return writePage(html, args, o)
+				return writePage(html, args, o, time.Now())
 			}
 			r, err := chart.Open(args, o)
 			if err != nil {

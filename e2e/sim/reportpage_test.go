@@ -34,6 +34,11 @@ func TestReportPage_HasReportSeriesAndRecords(t *testing.T) {
 	if strings.Count(text, "<svg") != 2 || strings.Count(text, "<h2>") != 3 || !strings.Contains(text, "<h1>incast-dcqcn</h1>") || !strings.Contains(text, "packets  ") {
 		t.Errorf("%d pictures, %d headings\n%.2000s", strings.Count(text, "<svg"), strings.Count(text, "<h2>"), text)
 	}
+	for _, want := range []string{"<figcaption>queue over emulated time, of ", "<figcaption>share of messages over completion time, of ", "Written on 2", " build "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q\n%.3000s", want, text)
+		}
+	}
 	for _, never := range []string{"<script", "src=", "href=", "<?xml"} {
 		if strings.Contains(text, never) {
 			t.Errorf("the page has %q", never)
