@@ -88,20 +88,20 @@ func (p *experimentProgress) formatLine(now time.Time) string {
 		hops += r.hops
 		emulated += r.Now
 		flows += r.Flows
-		if r.Until != units.Never && r.Until > 0 {
-			part += r.Now.Seconds() / r.Until.Seconds()
+		if r.Until > 0 {
+			part += min(r.Now.Seconds()/r.Until.Seconds(), 1)
 		}
+	}
+	// Assume that the remaining cells take as long on average as those run so far.
+	if did := float64(p.fresh) + part; did > 0.05 {
+		left := time.Duration(float64(now.Sub(p.begun)) * (float64(p.all-p.ended) - part) / did)
+		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
 	}
 	if len(p.running) > 0 {
 		line += fmt.Sprintf("  %d running, %.6gs simulated  %.3g million hops/s", len(p.running), emulated.Seconds(), hops/1e6)
 	}
 	if flows > 0 {
 		line += fmt.Sprintf("  %d flows", flows)
-	}
-	// Assume that the remaining cells take as long on average as those run so far.
-	if did := float64(p.fresh) + part; did > 0.05 {
-		left := time.Duration(float64(now.Sub(p.begun)) * (float64(p.all-p.ended) - part) / did)
-		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
 	}
 	return line
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -49,6 +51,24 @@ func (s *span) Set(text string) error {
 func goneFlag(c *cobra.Command, name string) {
 	c.Flags().Var(removed{}, name, "")
 	_ = c.Flags().MarkHidden(name)
+}
+
+// renamedFlag adds the old name of a flag of c. It is hidden, and works with a warning.
+func renamedFlag(c *cobra.Command, old, name string) {
+	c.Flags().Var(renamed{c.Flags().Lookup(name).Value, old, name}, old, "")
+	_ = c.Flags().MarkHidden(old)
+}
+
+// renamed is the value of a flag under its old name.
+type renamed struct {
+	pflag.Value
+	old, name string
+}
+
+// Set warns and sets the flag.
+func (r renamed) Set(text string) error {
+	fmt.Fprintf(os.Stderr, "weft: --%s is now --%s; the old name works until the next release\n", r.old, r.name)
+	return r.Value.Set(text)
 }
 
 type removed struct{}

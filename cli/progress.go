@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weftlab/weft/emu/run"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -14,15 +15,15 @@ import (
 type progressLine struct {
 	w       io.Writer
 	columns func() int // of the terminal
-	until   units.Time // end of the run; units.Never if it ends with its flows
+	until   run.Horizon
 	speed   pace
 	last    status.Progress
 	at      time.Time // of last
 }
 
-// newProgressLine returns the line of a run that begins now and ends at until, on standard
-// error; nil if that is no terminal.
-func newProgressLine(until units.Time) *progressLine {
+// newProgressLine returns the line of a run that begins now, on standard error; nil if that is no
+// terminal.
+func newProgressLine(until run.Horizon) *progressLine {
 	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
@@ -70,13 +71,27 @@ func (p *pace) addPeriod(emulated units.Time, hops uint64, took time.Duration) {
 	p.emulated, p.hops = mix(p.emulated, emulated.Seconds()/seconds), mix(p.hops, float64(hops)/seconds)
 }
 
-// progressText formats the progress of a run, in ASCII. If until is units.Never the run
-// ends with its flows, and how much is left is unknown. flows counts the flows of
-// patterns that have ended.
-func progressText(now, until units.Time, p pace, flows uint64) string {
+// progressText formats the progress of a run, in ASCII. How long it still takes is known until the
+// end of the run or of its measurement window; after the window, how long at most. flows counts the
+// flows of patterns that have ended.
+func progressText(now units.Time, until run.Horizon, p pace, flows uint64) string {
 	line := fmt.Sprintf("%.6gs", now.Seconds())
-	if until != units.Never {
-		line += fmt.Sprintf(" of %.6gs (%.0f%%)", until.Seconds(), 100*now.Seconds()/until.Seconds())
+	end, rest := until.Until, "%v left"
+	switch {
+	case until.Until > 0 && now < until.Until:
+		line += share(now, until.Until)
+		if until.Open {
+			rest = "%v left, then the last flows"
+		}
+	case until.Until > 0 && !until.Open:
+		line += share(now, until.Until)
+	case until.Until > 0:
+		line += ", the last flows"
+		end, rest = until.Latest, "at most %v left"
+	}
+	if end > 0 && p.emulated > 0 { // first, as narrow terminals do not show all
+		left := time.Duration((end - now).Seconds() / p.emulated * float64(time.Second))
+		line += "  " + fmt.Sprintf(rest, max(left, 0).Round(time.Second))
 	}
 	if p.hops > 0 {
 		line += fmt.Sprintf("  %.3g million hops/s", p.hops/1e6)
@@ -84,9 +99,10 @@ func progressText(now, until units.Time, p pace, flows uint64) string {
 	if flows > 0 {
 		line += fmt.Sprintf("  %d flows done", flows)
 	}
-	if until != units.Never && p.emulated > 0 {
-		left := time.Duration((until - now).Seconds() / p.emulated * float64(time.Second))
-		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
-	}
 	return line
+}
+
+// share formats how much of a run is over.
+func share(now, end units.Time) string {
+	return fmt.Sprintf(" of %.6gs (%.0f%%)", end.Seconds(), 100*now.Seconds()/end.Seconds())
 }

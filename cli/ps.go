@@ -44,6 +44,13 @@ func newPs() *cobra.Command {
 	return c
 }
 
+// labRow is a lab in the list of all.
+type labRow struct {
+	netnslab.Info
+	Running bool   `json:"running"`
+	Dir     string `json:"dir"` // its state directory
+}
+
 // psAll lists labs, running and crashed.
 func psAll(asJSON bool) error {
 	labs, err := netnslab.ListLabs()
@@ -51,14 +58,9 @@ func psAll(asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		type row struct {
-			netnslab.Info
-			Running bool
-			Dir     string
-		}
-		rows := make([]row, len(labs))
+		rows := make([]labRow, len(labs))
 		for i, l := range labs {
-			rows[i] = row{l, l.Running, l.Dir}
+			rows[i] = labRow{l, l.Running, l.Dir}
 		}
 		return printJSON(rows)
 	}
@@ -144,7 +146,7 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 			state, rate, delay = p.Link.State.String(), p.Link.Rate.String(), p.Link.Delay.String()
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", p.Name, p.Peer, state, rate, delay,
-			p.QueueBytes, p.QueueMax, p.TxPackets, p.RxPackets, p.Marked, p.Dropped)
+			report.Size(float64(p.QueueBytes)), report.Size(float64(p.QueueMax)), p.TxPackets, p.RxPackets, p.Marked, p.Dropped)
 	}
 	if err := t.Flush(); err != nil {
 		return err

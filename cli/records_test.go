@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,12 +21,12 @@ func TestRecordFlags_RefuseWhatCannotBeWritten(t *testing.T) {
 		want             string // "" means no error
 	}{
 		{recordFlags{}, 0, 0, ""},
-		{recordFlags{flows: "f.csv", transfers: "t.json"}, 1, 1, ""},
-		{recordFlags{flows: "f.txt"}, 1, 1, "--flows f.txt: end the name in .csv or .json"},
-		{recordFlags{transfers: "t"}, 1, 1, "--transfers t: end the name in .csv or .json"},
-		{recordFlags{flows: "x.csv", transfers: "./x.csv"}, 1, 1, "--flows and --transfers are both x.csv"},
-		{recordFlags{flows: "f.csv"}, 0, 1, "--flows f.csv: the workload of lab.yaml has no flows"},
-		{recordFlags{transfers: "t.csv"}, 1, 0, "--transfers t.csv: the workload of lab.yaml has no RDMA transfers"},
+		{recordFlags{streams: "f.csv", transfers: "t.json"}, 1, 1, ""},
+		{recordFlags{streams: "f.txt"}, 1, 1, "--stream-records f.txt: end the name in .csv or .json"},
+		{recordFlags{transfers: "t"}, 1, 1, "--transfer-records t: end the name in .csv or .json"},
+		{recordFlags{streams: "x.csv", transfers: "./x.csv"}, 1, 1, "--stream-records and --transfer-records are both x.csv"},
+		{recordFlags{streams: "f.csv"}, 0, 1, "--stream-records f.csv: the workload of lab.yaml has no flows"},
+		{recordFlags{transfers: "t.csv"}, 1, 0, "--transfer-records t.csv: the workload of lab.yaml has no RDMA transfers"},
 	} {
 		err := c.flags.checkFiles()
 		if err == nil {
@@ -43,7 +44,7 @@ func TestRecords_EachKindGoesToItsFile(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	r := &report.Report{Flows: []workload.Result{{Flow: "f", Sent: 3, Received: 2}}}
 	r.SetTransfers([]workload.TransferResult{{Transfer: "a", Posted: 2, Completed: 1}, {Transfer: "b"}})
-	for _, f := range []recordFlags{{}, {flows: in("f.csv"), transfers: in("t.json")}, {flows: in("f.json"), transfers: in("t.csv")}} {
+	for _, f := range []recordFlags{{}, {streams: in("f.csv"), transfers: in("t.json")}, {streams: in("f.json"), transfers: in("t.csv")}} {
 		if err := f.writeRecords(r); err != nil {
 			t.Fatal(err)
 		}
@@ -74,4 +75,44 @@ func TestRecords_EachKindGoesToItsFile(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
+}
+
+// TestRenamedFlags_WorkAndWarn: the old names set the same files, and the warning names the new ones.
+func TestRenamedFlags_WorkAndWarn(t *testing.T) {
+	for _, c := range []struct{ old, name string }{{"flows", "stream-records"}, {"transfers", "transfer-records"}} {
+		cmd := newSim()
+		warning := captureStderr(t, func() {
+			if err := cmd.ParseFlags([]string{"--" + c.old, "x.csv"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := cmd.Flags().Lookup(c.name).Value.String(); got != "x.csv" {
+			t.Errorf("--%s sets --%s to %q", c.old, c.name, got)
+		}
+		if want := "weft: --" + c.old + " is now --" + c.name; !strings.Contains(warning, want) {
+			t.Errorf("the warning %q lacks %q", warning, want)
+		}
+		if !cmd.Flags().Lookup(c.old).Hidden {
+			t.Errorf("--%s is in the help", c.old)
+		}
+	}
+}
+
+// captureStderr returns what f writes to standard error.
+func captureStderr(t *testing.T, f func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stderr
+	os.Stderr = w
+	f()
+	os.Stderr = before
+	w.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,18 +24,19 @@ func newReport() *cobra.Command {
 	var o chart.Options
 	c := &cobra.Command{
 		Use:   "report FILE...",
-		Short: "Summarize and draw series of queues (--series) and flows (--flow-series), records of flows (--flows) and of RDMA transfers (--transfers)",
+		Short: "Summarize and draw the files of runs: series over time, and records of flows, transfers and flows of packets",
 		Long: `Summarize the files that runs have written, and draw them with -o: series of
 queues and of queue pairs over time (--series and --flow-series of weft sim and
-weft up) as lines, records of flows and of RDMA transfers (--flows and
---transfers of weft sim) as cumulative distributions over flows or messages, and
-the slowdown of messages by their size. Several files of one kind are drawn into
-one picture.
+weft up) as lines; records of flows of patterns, of RDMA transfers and of flows of
+packets (--flow-records of both, --transfer-records and --stream-records of weft
+sim) as cumulative distributions, and the slowdown of flows and messages by their
+size. Several files of one kind are drawn into one picture.
 
   weft report q.csv
   weft report q.csv -o queue.png --port s1:3 --port 'leaf*:spine1'
   weft report q.csv -o rate.svg --what rate --from 10ms --to 20ms
   weft report f.csv -o flows.png --what goodput --flow 'incast*' --average 100us
+  weft report flows.csv -o fct.png --log-x
   weft report before.csv after.csv -o delay.png --what delay --log-x
   weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
   weft report run.json q.csv t.csv --html run.html
@@ -43,8 +45,9 @@ Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), 
 or a gauge in its columns, such as mark-probability;
 of one of flows one of ` + strings.Join(series.FlowQuantityNames(), ", ") + `, or a gauge
 of rate control in its columns, such as alpha;
-of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `;
-of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") + `.`,
+of records of flows and of transfers one of
+` + strings.Join(chart.FlowPictures(), ", ") + `;
+of records of flows of packets one of ` + strings.Join(chart.StreamPictures(), ", ") + `.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
@@ -72,7 +75,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 				return badInput(fmt.Errorf("--from %v is not before --to %v", from, to))
 			}
 			if html != "" {
-				return writePage(html, args, o)
+				return writePage(html, args, o, time.Now())
 			}
 			r, err := chart.Open(args, o)
 			if err != nil {
@@ -95,7 +98,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue or rate of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
 	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*' for all, instead of whole ports")
-	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, flow, host, interface or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; may be repeated. Default all")
+	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, flow, host, interface or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; flow records: traffic or host; may be repeated. Default all")
 	spanFlag(c, &from, "from", "series: leave out earlier samples")
 	spanFlag(c, &to, "to", "series: leave out later samples; 0s means the end")
 	spanFlag(c, &o.Average, "average", "series: draw rates over intervals of at least this length")
@@ -109,7 +112,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 
 // whatValues returns the values of --what, sorted and without duplicates.
 func whatValues() []string {
-	all := slices.Concat(series.QuantityNames(), series.FlowQuantityNames(), chart.FlowPictures(), chart.TransferPictures())
+	all := slices.Concat(series.QuantityNames(), series.FlowQuantityNames(), chart.StreamPictures(), chart.FlowPictures(), chart.TransferPictures())
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -14,8 +15,9 @@ import (
 )
 
 // writePage writes one HTML page with the results of a run: its report (weft sim
-// --json), its series and its records, each kind with its sums and its picture.
-func writePage(name string, files []string, o chart.Options) error {
+// --json), its series and its records, each kind with its sums and its picture. The date is that of
+// the page: a report in virtual time does not depend on it.
+func writePage(name string, files []string, o chart.Options, date time.Time) error {
 	groups, rest := chart.GroupFiles(files)
 	var sections []chart.Section
 	title := "weft"
@@ -45,8 +47,12 @@ func writePage(name string, files []string, o chart.Options) error {
 		}
 		sections = append(sections, chart.Section{Title: strings.Join(g, ", "), Text: text.String(), Figure: f})
 	}
+	version, err := versionText()
+	if err != nil {
+		return err
+	}
 	var page bytes.Buffer
-	if err := chart.WritePage(&page, title, sections); err != nil {
+	if err := chart.WritePage(&page, title, fmt.Sprintf("%s. Written on %s.", version, date.Format(time.DateOnly)), sections); err != nil {
 		return err
 	}
 	return renameio.WriteFile(name, page.Bytes(), 0o666)

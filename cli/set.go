@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
 )
 
 func newSet() *cobra.Command {
@@ -93,18 +94,18 @@ func setQueue(ctx context.Context, name string, args []string, class string, asJ
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if len(p.Classes) == 0 {
-		fmt.Fprintf(t, "%s\tqueue %s\tlimit %s\n", p.Name, p.QueueBytes, p.QueueLimit)
+		fmt.Fprintf(t, "%s\tqueue %s\tlimit %s\n", p.Name, report.Size(float64(p.QueueBytes)), report.Size(float64(p.QueueLimit)))
 	}
 	for _, k := range p.Classes {
 		if class != "" && k.Name != class {
 			continue
 		}
-		fmt.Fprintf(t, "%s\tclass %s\tqueue %s", p.Name, k.Name, k.QueueBytes)
+		fmt.Fprintf(t, "%s\tclass %s\tqueue %s", p.Name, k.Name, report.Size(float64(k.QueueBytes)))
 		if k.QueueLimit > 0 {
-			fmt.Fprintf(t, "\tlimit %s", k.QueueLimit)
+			fmt.Fprintf(t, "\tlimit %s", report.Size(float64(k.QueueLimit)))
 		}
 		if k.Xoff > 0 {
-			fmt.Fprintf(t, "\txoff %s", k.Xoff)
+			fmt.Fprintf(t, "\txoff %s", report.Size(float64(k.Xoff)))
 		}
 		fmt.Fprintln(t)
 	}

@@ -106,7 +106,7 @@ func simulate(ctx context.Context, p *plan.Plan, f simFlags) error {
 		nextSignalKills()
 		return true
 	}
-	line := newProgressLine(run.Until(p))
+	line := newProgressLine(run.HorizonOf(p))
 	if line != nil {
 		options.Progress = line.showProgress
 	}

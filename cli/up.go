@@ -74,8 +74,8 @@ namespace; then use weft exec.`,
 				}
 			}
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
-				if first {
-					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send while real programs run: add --workload\n", n)
+				if first && !c.Flags().Changed("workload") {
+					fmt.Fprintf(os.Stderr, "weft: the workload of %s (%d modelled flows, transfers and patterns) does not send while real programs run: add --workload, or --workload=false if that is meant\n", p.File, n)
 				}
 				if f.flows.file != "" {
 					return badInput(fmt.Errorf("--flow-records %s: the file's workload does not send: add --workload", f.flows.file))
@@ -115,7 +115,7 @@ namespace; then use weft exec.`,
 	spanFlag(c, &f.length, "for", "end the lab after this emulated time, such as 10s; 0s runs until it is ended")
 	c.Flags().Var(&f.dilation, "dilation", "seconds of real time per second of the lab, in place of the file's, such as 100")
 	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, with an engine each, if the machine has cores to spare; 0 means one")
-	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, alongside real programs")
+	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, alongside real programs; --workload=false silences the note that it does not")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host, on the loopback address")
 	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")

@@ -44,6 +44,7 @@ server needs JetStream. Both sides must be the same build of weft.`,
 				return badInput(fmt.Errorf("--jobs %d: must be at least 1", w.Slots))
 			}
 			w.Client = client
+			w.Say = printNotice
 			err = workUntil(c.Context(), &w)
 			if errors.Is(err, context.Canceled) {
 				return nil // Ctrl-C is the normal end
@@ -52,7 +53,7 @@ server needs JetStream. Both sides must be the same build of weft.`,
 		},
 	}
 	numberFlag(c, &w.Slots, "jobs", "j", "cells that run in parallel; default one per core")
-	c.Flags().StringVar(&w.Name, "name", "", "name of this worker; default the machine's")
+	c.Flags().StringVar(&w.Name, "name", "", "name of this worker; default the machine's and the process ID, such as node7-4711")
 	c.Flags().BoolVar(&list, "list", false, "list the workers and the experiments on the server, and run nothing")
 	c.Flags().StringVar(&remove, "remove", "", "remove an abandoned experiment from the server, by its id in --list")
 	access.addFlags(c)
@@ -68,8 +69,11 @@ func workUntil(ctx context.Context, w *cluster.Worker) error {
 	if w.Version, err = versionText(); err != nil {
 		return err
 	}
-	return w.Run(ctx, remote.Run(&pool.Pool{Size: w.Slots, Command: []string{self, cellCommand}}))
+	return w.Run(ctx, remote.Run(&pool.Pool{Size: w.Slots, Command: []string{self, cellCommand}}, w.Say))
 }
+
+// printNotice prints a line about what this process does.
+func printNotice(format string, args ...any) { fmt.Fprintf(os.Stderr, "weft: "+format+"\n", args...) }
 
 // listCluster prints what is on a server.
 func listCluster(ctx context.Context, client *cluster.Client) error {

@@ -57,7 +57,7 @@ func (e *Experiment) ListJobs(version string) []Job {
 // Progress is the progress of a job.
 type Progress struct {
 	Now   units.Time `json:"now"`   // emulated
-	Until units.Time `json:"until"` // units.Never if only its flows end it
+	Until units.Time `json:"until"` // the end of the run or of its window; 0 if only its flows end it
 	Hops  uint64     `json:"hops"`
 	Flows uint64     `json:"flows"` // flows of patterns that have ended
 }

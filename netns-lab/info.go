@@ -13,20 +13,20 @@ import (
 
 // Info describes a lab, running or left by an owner that died.
 type Info struct {
-	Name    string
-	File    string // the lab file
-	PID     int    // of the owner
-	Started time.Time
-	Hosts   []HostInfo
-	Names   []Name `json:",omitempty"` // of other nodes that hosts know by name
+	Name    string     `json:"name"`
+	File    string     `json:"file"` // the lab file
+	PID     int        `json:"pid"`  // of the owner
+	Started time.Time  `json:"started"`
+	Hosts   []HostInfo `json:"hosts"`
+	Names   []Name     `json:"names,omitempty"` // of other nodes that hosts know by name
 
 	// Dilation is how many seconds of real time one second of the lab takes; 0 means
 	// 1. Programs follow the lab's clock through the file ClockFile in Dir.
-	Dilation int `json:",omitempty"`
+	Dilation int `json:"dilation,omitempty"`
 
 	// Rootless labs have their namespaces' names in their own mount namespace, which
 	// disappears with them.
-	Rootless bool `json:",omitempty"`
+	Rootless bool `json:"rootless,omitempty"`
 
 	Dir     string `json:"-"` // its state directory
 	Running bool   `json:"-"` // the owner is alive
@@ -35,23 +35,23 @@ type Info struct {
 // Name is a node that is not a host of a lab, such as a router, and that its hosts
 // know by name.
 type Name struct {
-	Name      string
-	Addresses []netip.Addr
+	Name      string       `json:"name"`
+	Addresses []netip.Addr `json:"addresses"`
 }
 
 // HostInfo describes a host of a lab.
 type HostInfo struct {
-	Name       string
-	Namespace  string // as `ip netns` knows it
-	Interfaces []InterfaceInfo
-	Init       int  `json:",omitempty"` // the PID of its first process, if it exists
-	Virtual    bool `json:",omitempty"` // a virtual machine in the namespace: Exec cannot enter it
+	Name       string          `json:"name"`
+	Namespace  string          `json:"namespace"` // as `ip netns` knows it
+	Interfaces []InterfaceInfo `json:"interfaces"`
+	Init       int             `json:"init,omitempty"`    // the PID of its first process, if it exists
+	Virtual    bool            `json:"virtual,omitempty"` // a virtual machine in the namespace: Exec cannot enter it
 }
 
 // InterfaceInfo describes an interface of a host.
 type InterfaceInfo struct {
-	Name      string
-	Addresses []netip.Prefix
+	Name      string         `json:"name"`
+	Addresses []netip.Prefix `json:"addresses"`
 }
 
 // ClockFile is the name of the file in a lab's state directory through which

@@ -71,9 +71,16 @@ func (s Sysctl) applySysctl() error {
 	case errors.Is(err, unix.EINVAL):
 		return fmt.Errorf("sysctl %s: the kernel refuses the value %q", s.Key, s.Value)
 	case errors.Is(err, unix.EPERM) && parts[len(parts)-1] == "tcp_congestion_control":
-		return fmt.Errorf("sysctl %s: the machine does not allow %q in network namespaces: add it with sysctl -w net.ipv4.tcp_allowed_congestion_control=\"... %s\"", s.Key, s.Value, s.Value)
+		return s.notAllowed()
 	}
 	return fmt.Errorf("sysctl %s = %q: %w", s.Key, s.Value, err)
+}
+
+// notAllowed returns the error for a congestion control that only the machine's own network may use,
+// with a command that a shell takes as it is.
+func (s Sysctl) notAllowed() error {
+	const allowed = "net.ipv4.tcp_allowed_congestion_control"
+	return fmt.Errorf("sysctl %s: the machine does not allow %q in network namespaces: add it with sysctl -w %[3]s=\"$(sysctl -n %[3]s) %[2]s\"", s.Key, s.Value, allowed)
 }
 
 func applySysctls(list []Sysctl) error {

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # demo.sh: a lab of four real hosts behind two emulated switches; iperf3 runs
-# across it. It prints goodput, marks, drops and how late the emulator was, leaves
-# demo.pcapng for Wireshark, and removes everything else. Then it runs rping between
-# emulated RDMA NICs, and an incast of eight ib_write_bw: lossy, with PFC, and with PFC
-# and DCQCN, which leaves demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng. Last comes an
-# incast of such NICs in virtual time.
+# across it. It prints goodput, marks, drops and how late the emulator was. Then it
+# runs rping between emulated RDMA NICs, and an incast of eight ib_write_bw: lossy, with
+# PFC, and with PFC and DCQCN. Last come an incast of such NICs in virtual time, and a
+# small one whose capture has a mark, a drop, a pause and a CNP.
+#
+# It leaves bin/, demo.pcapng, demo-signals.pcapng and incast.result/, and removes
+# everything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -18,7 +20,28 @@ echo "== building the libraries for RDMA programs, bin/verbs"
 scripts/verbs.sh
 weft=bin/weft
 lab=two-switches
-capture=demo.pcapng
+capture=demo.pcapng signals=demo-signals.pcapng
+
+# What to write into Wireshark's filter line. Marks have two names, as names of hosts resolve to
+# IPv6 first. weft dissector prints what Wireshark lacks, to be put into its plugins.
+filters=(
+  'marks   ip.dsfield.ecn == 3 or ipv6.tclass.ecn == 3'
+  'drops   frame.comment contains "dropped"'
+  'pauses  macc.opcode == 0x0101'
+  'CNPs    infiniband.bth.opcode == 0x81'
+)
+
+# show CAPTURE [NAME] prints the filters, or that of one name, and, where tshark is installed, how
+# many packets each finds.
+show() {
+  local line name filter found=
+  for line in "${filters[@]}"; do
+    read -r name filter <<<"$line"
+    [ "${2:-$name}" = "$name" ] || continue
+    if command -v tshark >/dev/null; then found=$(tshark -r "$1" -Y "$filter" 2>/dev/null | wc -l); fi
+    printf '   %-7s %-46s %s\n' "$name" "$filter" "$found"
+  done
+}
 
 cleanup() {
   if [ -n "${capturing:-}" ]; then kill "$capturing" 2>/dev/null || true; fi
@@ -28,7 +51,7 @@ cleanup() {
 trap cleanup EXIT
 
 echo "== starting the lab of scripts/labs/$lab.yaml"
-$weft up -d scripts/labs/$lab.yaml
+$weft up -d --workload=false scripts/labs/$lab.yaml
 started=yes
 $weft ps $lab
 
@@ -51,12 +74,12 @@ kill -INT $capturing; wait $capturing || true; capturing=
 echo "== ending the lab: what happened to every packet, and how late the emulator was"
 $weft down $lab
 started=
-echo "== $capture: open it in Wireshark; marked and dropped packets carry a comment"
-ls -l $capture
+echo "== $capture: open it in Wireshark. Marked packets carry a comment; this filter finds them, over IPv4 and IPv6:"
+show $capture marks
 
 lab=rdma
 echo "== emulated RDMA NICs: rping from h2 to h1 of scripts/labs/$lab.yaml, Debian's own, without RDMA in the kernel"
-$weft up -d scripts/labs/$lab.yaml
+$weft up -d --workload=false scripts/labs/$lab.yaml
 started=yes
 timeout 60 $weft exec -l $lab h1 -- rping -s -C 10 &
 server=$!
@@ -73,11 +96,14 @@ $weft down $lab >/dev/null
 started=
 
 echo "== ib_write_bw from eight hosts to one, 5 s each time, over 400 Mb/s links; one beside them"
-scripts/rdma-incast.sh demo-rdma
-echo "== demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng: the first seconds at the bottleneck."
-echo "   Try the filters macc (PFC), infiniband.bth.opcode == 0x81 (CNPs), ip.dsfield.ecn == 3"
-echo "   (marked); weft dissector prints what Wireshark lacks, to be put into its plugins."
-ls -l demo-rdma-*.pcapng
+scripts/rdma-incast.sh
 
 echo "== modelled programs with such NICs: eight of them WRITE 10 MB each to one, in virtual time"
 scripts/incast.sh
+
+echo "== a mark, a drop, a pause and a CNP in one capture, of scripts/labs/signals.yaml in virtual time"
+$weft sim scripts/labs/signals.yaml -w $signals -p s1:h7,s1:h1 -s 128 >/dev/null
+show $signals
+
+echo "== what is left: bin/ and"
+ls -ld $capture $signals incast.result

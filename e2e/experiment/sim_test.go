@@ -2,11 +2,11 @@ package experiment
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +14,6 @@ import (
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/experiment"
-	"github.com/weftlab/weft/internal/await"
 )
 
 // smallExperiment is eight cells that take a few milliseconds each.
@@ -255,9 +254,12 @@ func TestExperiment_WorkersMakeTheSameBytes(t *testing.T) {
 	first := testlab.Launch(t, exec.Command(weft, "worker", join[1], "-j", "1"))
 	testlab.Launch(t, exec.Command(weft, "worker", join[1], "-j", "1"))
 	// The result must be the same whenever it dies, also if the others leave it no cell.
-	await.True(t, "the first worker runs a cell", func() bool {
-		return coordinator.Exited() || slices.ContainsFunc(processes(t), func(p process) bool { return p.parent == first.Process.Pid })
+	first.Await(t, "the first worker says that it runs a cell", func() bool {
+		return coordinator.Exited() || strings.Contains(first.Out.String(), "\nweft: runs ")
 	})
+	if said := first.Out.String(); !strings.Contains(said, fmt.Sprintf("-%d takes 1 cells at once", first.Process.Pid)) || !coordinator.Exited() && !strings.Contains(said, "\nweft: joined ") {
+		t.Errorf("the worker says\n%s", said)
+	}
 	first.KillAndRead()
 	if err := coordinator.WaitEnd(t); err != nil {
 		t.Fatalf("%v\n%s", err, &coordinator.Out)

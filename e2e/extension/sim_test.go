@@ -23,9 +23,30 @@ const (
 	extensionPoint = "brake" // the name of its congestion point, its rate control and its edge service
 )
 
-// buildExtension builds the command of testdata/extension as its author would, from a
-// separate module outside the tree. Its dependencies are in the module cache, because
-// this tree needs them: nothing is downloaded.
+// guide is the page that describes the extension.
+const guide = "../../docs/extending.md"
+
+// quotes returns the code that the guide quotes from each file, in its order, and the commands that
+// build it.
+func quotes() (files map[string]string, commands []string, err error) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		return nil, nil, err
+	}
+	files = map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)`([^`\n]+)`:\n\n```(?:go|lua|yaml)\n(.*?)```").FindAllSubmatch(text, -1) {
+		files[string(block[1])] += string(block[2]) + "\n"
+	}
+	build := regexp.MustCompile("(?s)```\n(go mod init .*?)```").FindSubmatch(text)
+	if build == nil {
+		return nil, nil, fmt.Errorf("%s has no commands that build the program", guide)
+	}
+	return files, strings.Split(strings.TrimSpace(string(build[1])), "\n"), nil
+}
+
+// buildExtension builds the command of the guide as its reader would: from the code that is quoted
+// there, with the commands that are there, in a module outside the tree. Its dependencies are
+// in the module cache, because this tree needs them: nothing is downloaded.
 var buildExtension = sync.OnceValues(func() (string, error) {
 	weft, err := testlab.Build()
 	if err != nil {
@@ -42,31 +63,26 @@ var buildExtension = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return dir, err
 	}
-	if err := os.CopyFS(dir, os.DirFS(extensionDir)); err != nil {
-		return dir, err
-	}
-	// With the tree's requirements, go needs nothing from modules that it does not
-	// build; otherwise it would read all of them to choose versions.
-	text, err := os.ReadFile(filepath.Join(tree, "go.mod"))
+	files, commands, err := quotes()
 	if err != nil {
 		return dir, err
 	}
-	requirements := text[bytes.IndexByte(text, '\n'):]
-	text = fmt.Appendf(nil, "module example.com/weft-brake\n%s\nrequire github.com/weftlab/weft v0.0.0\nreplace github.com/weftlab/weft => %s\n", requirements, tree)
-	sums, err := os.ReadFile(filepath.Join(tree, "go.sum"))
-	if err != nil {
-		return dir, err
-	}
-	for name, text := range map[string][]byte{"go.mod": text, "go.sum": sums} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return dir, err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return dir, err
 		}
 	}
-	c := exec.Command("go", "build", "-o", "weft-brake", ".")
-	c.Dir = dir
-	c.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	if out, err := c.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("go build of %s: %w\n%s", extensionDir, err, out)
+	for _, command := range commands {
+		c := exec.Command("sh", "-c", strings.ReplaceAll(command, "../weft", tree))
+		c.Dir = dir
+		c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=")
+		if out, err := c.CombinedOutput(); err != nil {
+			return dir, fmt.Errorf("%s of %s: %w\n%s", command, guide, err, out)
+		}
 	}
 	return dir, nil
 })
@@ -242,34 +258,30 @@ func notices(t *testing.T, weft, file string, minQueue units.Bytes) {
 	}
 }
 
-// TestExtending_QuotesTheExtension: the code that docs/extending.md quotes from a file is in that
-// file, so it compiles and runs.
+// TestExtending_QuotesTheExtension: what docs/extending.md quotes from a file is that file, but for a
+// comment at its beginning.
 func TestExtending_QuotesTheExtension(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../docs/extending.md")
+	text, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quoted := map[string]bool{}
-	blocks := regexp.MustCompile("(?s)`([^`\n]+)`:\n\n```(?:go|lua|yaml)\n(.*?)```").FindAllSubmatch(guide, -1)
-	if code := len(regexp.MustCompile("```[a-z]+\n").FindAll(guide, -1)); code != len(blocks) {
-		t.Errorf("%d blocks of code, of which %d say where they are from", code, len(blocks))
+	files, _, err := quotes()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, block := range blocks {
-		name := string(block[1])
+	blocks := len(regexp.MustCompile("(?s)`([^`\n]+)`:\n\n```(?:go|lua|yaml)\n(.*?)```").FindAll(text, -1))
+	if code := len(regexp.MustCompile("```[a-z]+\n").FindAll(text, -1)); code != blocks {
+		t.Errorf("%d blocks of code, of which %d say where they are from", code, blocks)
+	}
+	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/edge.go", "brake/brake.lua", "lab.yaml"} {
 		file, err := os.ReadFile(filepath.Join(extensionDir, name))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		quoted[name] = true
-		if !bytes.Contains(file, block[2]) {
-			t.Errorf("%s does not have:\n%s", name, block[2])
-		}
-	}
-	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/edge.go", "brake/brake.lua", "lab.yaml"} {
-		if !quoted[name] {
-			t.Errorf("%s is not quoted", name)
+		if quoted := strings.TrimSpace(files[name]); quoted == "" || !strings.HasSuffix(strings.TrimSpace(string(file)), quoted) {
+			t.Errorf("%s is not what the guide has:\n%s", name, quoted)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -301,6 +302,29 @@ func TestUpFor_EndsByItself(t *testing.T) {
 		t.Errorf("%d packets in %v, want 501 in 500ms", r.Flows[0].Sent, r.Emulated)
 	}
 	testlab.CheckNothingLeft(t, name)
+}
+
+// TestUp_NotesAnIdleWorkloadOnce: a lab whose workload does not send says so, unless the command says
+// that it is meant.
+func TestUp_NotesAnIdleWorkloadOnce(t *testing.T) {
+	t.Parallel()
+	weft := testlab.Need(t)
+	file := filepath.Join(t.TempDir(), "lab.yaml")
+	name := fmt.Sprintf("i%d", os.Getpid()%100000)
+	if err := os.WriteFile(file, []byte("name: "+name+testlab.TwoHosts+"workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]\nduration: 1s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exec.Command(weft, "down", name).Run() })
+	for _, c := range []struct {
+		args  []string
+		notes int
+	}{{nil, 1}, {[]string{"-d"}, 1}, {[]string{"--workload=false"}, 0}, {[]string{"--workload=false", "-d"}, 0}} {
+		_, e, code := testlab.RunWeft(t, weft, slices.Concat([]string{"up", "--for", "10ms", file}, c.args)...)
+		if n := strings.Count(e, "does not send"); code != 0 || n != c.notes {
+			t.Errorf("up %v: exit code %d, %d notes, want %d:\n%s", c.args, code, n, c.notes, e)
+		}
+		testlab.RunWeft(t, weft, "down", name) // if it is still there
+	}
 }
 
 // TestOverload_IsReportedAndBounded: a lab with far more traffic than any machine can carry in real

@@ -43,9 +43,9 @@ func TestSim_FailedTrafficHasAnExitCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, run := inDir(t, strings.Replace(deadLink, "%s", c.length, 1)+c.workload)
-			file := map[bool]string{true: "--transfers", false: "--flow-records"}[strings.Contains(c.workload, "write")]
+			file := map[bool]string{true: "--transfer-records", false: "--flow-records"}[strings.Contains(c.workload, "write")]
 			if strings.Contains(c.workload, "cbr") {
-				file = "--flows"
+				file = "--stream-records"
 			}
 			out, e, code := run("sim", "lab.yaml", file, "x.csv", "--why-no-pause", "s1:1")
 			if code != c.code {

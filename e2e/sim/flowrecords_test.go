@@ -81,7 +81,7 @@ size of flows      done  FCT p50  p95     p99     slowdown p50  p95   p99
 to 1KB             31    32.4us   77.6us  93.3us  6.17          17.4  19.5
 over 1KB to 100KB  107   121us    372us   405us   2.23          5.6   8.25
 over 100KB         4     192us    656us   656us   1.75          3.34  3.34
-unfinished h1 > h4, 5MB of big, created at 0.000959537s: 1284KiB acknowledged
+unfinished h1 > h4, 5MB of big, created at 0.000959537s: 1.31MB acknowledged
 `
 	from := strings.Index(report, "pattern ")
 	to := strings.Index(report, "trace ")
@@ -231,5 +231,35 @@ duration: 50ms
 	}
 	if o, e, code := run("report", "f.csv", "--what", "window", "-o", "f.png"); code != 0 || !strings.Contains(o, "ndp 10.0.0.1 > 10.0.0.9:54794") {
 		t.Errorf("exit code %d: %s%s", code, o, e)
+	}
+}
+
+// TestFlowRecords_AreWhatReportReads: the report of a file of records agrees with that of the run,
+// in both formats.
+func TestFlowRecords_AreWhatReportReads(t *testing.T) {
+	t.Parallel()
+	_, run := inDir(t, patternsLab)
+	var first string
+	for _, name := range []string{"f.csv", "f.parquet"} {
+		out, e, code := run("sim", "lab.yaml", "--flow-records", name, "--json", "--size-bins", "1GB")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, e)
+		}
+		var r report.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		bin := r.Patterns.Bins[0]
+		text, e, code := run("report", name, "--what", "slowdown", "-o", "f.png")
+		want := fmt.Sprintf("%s: %d flows, %d done, %d failed, %d unfinished", name, bin.Done+bin.Failed+bin.Unfinished, bin.Done, bin.Failed, bin.Unfinished)
+		if code != 0 || !strings.HasPrefix(text, want) {
+			t.Errorf("exit code %d, %s\n%s\nwant %q", code, e, text, want)
+		}
+		text = text[len(name):]
+		if first == "" {
+			first = text
+		} else if diff := cmp.Diff(first, text); diff != "" {
+			t.Errorf("the formats differ (-CSV +Parquet):\n%s", diff)
+		}
 	}
 }

@@ -52,7 +52,7 @@ func interrupt(t *testing.T, dir string, with unix.Signal, grows string, args ..
 func TestSim_InterruptedReportsTheRunSoFar(t *testing.T) {
 	t.Parallel()
 	dir, _ := inDir(t, endlessLab)
-	o, e, code := interrupt(t, dir, unix.SIGINT, "q.csv", "--json", "--flows", "f.csv", "--series", "q.csv", "--every", "50ms", "-w", "c.pcapng", "-p", "s1:h3")
+	o, e, code := interrupt(t, dir, unix.SIGINT, "q.csv", "--json", "--stream-records", "f.csv", "--series", "q.csv", "--every", "50ms", "-w", "c.pcapng", "-p", "s1:h3")
 	if code != 130 || !strings.Contains(e, "weft: interrupted at ") || !strings.Contains(e, "of 360000s: the report and the files cover the run so far") {
 		t.Errorf("exit code %d, %s", code, e)
 	}

@@ -18,8 +18,8 @@ func TestTransfers_OfALabWithoutAnyAreRefused(t *testing.T) {
 	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{
-		"sim lab.yaml --transfers t.csv": "--transfers t.csv: the workload of lab.yaml has no RDMA transfers",
-		"sim lab.yaml --transfers t.txt": "end the name in .csv or .json",
+		"sim lab.yaml --transfer-records t.csv": "--transfer-records t.csv: the workload of lab.yaml has no RDMA transfers",
+		"sim lab.yaml --transfer-records t.txt": "end the name in .csv or .json",
 	} {
 		if _, e, code := run(strings.Fields(args)...); code != testlab.ExitBadInput || !strings.Contains(e, want) {
 			t.Errorf("weft %s: exit code %d, %s", args, code, e)
@@ -48,7 +48,7 @@ func TestReport_SumsUpAndDrawsTransfers(t *testing.T) {
 	}
 	for _, args := range []string{"", " -o x.png --log-x", " -o y.svg --what slowdown-by-size --log-y", " -o z.png --what goodput"} {
 		o, e, code := run(strings.Fields("report t.json" + args)...)
-		if code != 0 || e != "" || !strings.Contains(o, "t.json: 2 transfers") || !strings.Contains(o, "4KiB") {
+		if code != 0 || e != "" || !strings.Contains(o, "t.json: 2 transfers") || !strings.Contains(o, "4.1KB") {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, o, e)
 		}
 	}

@@ -16,7 +16,7 @@ func TestReportPage_HasReportSeriesAndRecords(t *testing.T) {
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	o, e, code := testlab.RunWeft(t, weft, "sim", "../../scripts/labs/incast-dcqcn.yaml", "--json", "--series", in("q.csv"), "--transfers", in("t.csv"))
+	o, e, code := testlab.RunWeft(t, weft, "sim", "../../scripts/labs/incast-dcqcn.yaml", "--json", "--series", in("q.csv"), "--transfer-records", in("t.csv"))
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, e)
 	}
@@ -33,6 +33,11 @@ func TestReportPage_HasReportSeriesAndRecords(t *testing.T) {
 	text := string(page)
 	if strings.Count(text, "<svg") != 2 || strings.Count(text, "<h2>") != 3 || !strings.Contains(text, "<h1>incast-dcqcn</h1>") || !strings.Contains(text, "packets  ") {
 		t.Errorf("%d pictures, %d headings\n%.2000s", strings.Count(text, "<svg"), strings.Count(text, "<h2>"), text)
+	}
+	for _, want := range []string{"<figcaption>queue over emulated time, of ", "<figcaption>share of messages over completion time, of ", "Written on 2", " build "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q\n%.3000s", want, text)
+		}
 	}
 	for _, never := range []string{"<script", "src=", "href=", "<?xml"} {
 		if strings.Contains(text, never) {

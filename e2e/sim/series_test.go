@@ -146,7 +146,7 @@ func TestSeries_InterruptedHasCompleteRows(t *testing.T) {
 func TestReport_SumsUpAndDrawsSeries(t *testing.T) {
 	t.Parallel()
 	dir, run := inDir(t, seriesLab)
-	if _, e, code := run("sim", "lab.yaml", "--series", "a.csv", "--flows", "f.csv"); code != 0 {
+	if _, e, code := run("sim", "lab.yaml", "--series", "a.csv", "--stream-records", "f.csv"); code != 0 {
 		t.Fatal(e)
 	}
 	if o, e, code := run("report", "a.csv", "-o", "a.png", "--size", "640x400"); code != 0 || e != "" || !strings.Contains(o, "s1:h1") || !strings.Contains(o, "queue mean") {

@@ -40,7 +40,7 @@ func TestSim_WritesCaptureAndFlows(t *testing.T) {
 	lab := "../../scripts/labs/two-switches.yaml"
 	capture := func() []byte {
 		file := filepath.Join(dir, "c.pcapng")
-		testlab.Simulate(t, weft, lab, "-w", file, "-p", "s1:3", "--flows", filepath.Join(dir, "flows.csv"))
+		testlab.Simulate(t, weft, lab, "-w", file, "-p", "s1:3", "--stream-records", filepath.Join(dir, "flows.csv"))
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

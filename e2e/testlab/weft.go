@@ -115,14 +115,20 @@ func Need(t *testing.T, programs ...string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: this test makes network namespaces and needs root")
 	}
+	NeedPrograms(t, programs...)
+	path := Weft(t)
+	takeTurn(t)
+	return path
+}
+
+// NeedPrograms skips a test that starts no labs if programs are missing.
+func NeedPrograms(t *testing.T, programs ...string) {
+	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Skipf("SKIPPED: this test needs %s: run scripts/test.sh, which installs it", p)
 		}
 	}
-	path := Weft(t)
-	takeTurn(t)
-	return path
 }
 
 // NeedVerbs skips a test if the libraries for RDMA programs cannot be built.

@@ -96,3 +96,13 @@ type TCPFlows struct {
 	SACKDelay  *units.Time  `yaml:"sack-delay,omitempty" jsonschema_description:"maximum delay of an acknowledgement of out-of-order segments, at most 5% of the RTT; default 1ms"`
 	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"maximum delay of an acknowledgement; default 40ms"`
 }
+
+// TCPPair is TCP flows from some hosts to others, all at one time.
+type TCPPair struct {
+	Name     *string                    `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver, with several pairs tcp"`
+	From     yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts, with * and ? as wildcards"`
+	To       yamlfile.OneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts, likewise; every sender sends to every receiver except itself"`
+	Size     units.Bytes                `yaml:"size" jsonschema_description:"data of each flow; at least 1B"`
+	At       units.Time                 `yaml:"at,omitempty" jsonschema_description:"time at which the flows start; default 0"`
+	TCPFlows `yaml:",inline"`
+}

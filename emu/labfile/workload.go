@@ -5,7 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Workload is a flow of packets, RDMA transfers, or a pattern of flows.
+// Workload is a flow of packets, RDMA transfers, TCP flows, or a pattern of flows.
 type Workload struct {
 	yamlfile.OneKey `yaml:",inline"`
 	CBR             *Constant `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
@@ -17,6 +17,7 @@ type Workload struct {
 	Incast          *Incast   `yaml:"incast,omitempty" jsonschema_description:"RDMA data from many hosts to one"`
 	Permutation     *Mesh     `yaml:"permutation,omitempty" jsonschema_description:"RDMA from every host to one other, in a permutation drawn from the seed: every host sends to one peer and receives from one"`
 	AllToAll        *Mesh     `yaml:"all-to-all,omitempty" jsonschema_description:"RDMA from every host to every other"`
+	TCP             *TCPPair  `yaml:"tcp,omitempty" jsonschema_description:"TCP flows from hosts to hosts, one for each pair"`
 
 	Arrivals        *Arrivals        `yaml:"arrivals,omitempty" jsonschema_description:"flows at random times, independent of earlier flows: an offered load"`
 	Requests        *Requests        `yaml:"requests,omitempty" jsonschema_description:"requests to several workers, which all answer: partition and aggregate, incast, remote procedure calls"`

@@ -238,10 +238,10 @@ func (p *Patterns) writeBins(w io.Writer) {
 func (b *FlowBin) sizes() string {
 	var parts []string
 	if b.Over >= 0 {
-		parts = append(parts, "over "+MessageSize(b.Over))
+		parts = append(parts, "over "+size(float64(b.Over)))
 	}
 	if b.To > 0 {
-		parts = append(parts, "to "+MessageSize(b.To))
+		parts = append(parts, "to "+size(float64(b.To)))
 	}
 	if len(parts) == 0 {
 		return "all"
@@ -253,11 +253,11 @@ func (p *Patterns) writeOpen(w io.Writer) {
 	shown := p.Open[:min(len(p.Open), maxOpenShown)]
 	for i := range shown {
 		o := &shown[i]
-		state := fmt.Sprintf("%s acknowledged", MessageSize(o.Acked))
+		state := fmt.Sprintf("%s acknowledged", size(float64(o.Acked)))
 		if o.Waiting {
 			state = "waiting to start"
 		}
-		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, created at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.FormatDigits(o.Created, 6), state)
+		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, created at %ss: %s\n", o.From, o.To, size(float64(o.Size)), o.Pattern, units.FormatDigits(o.Created, 6), state)
 	}
 	if n := uint64(len(p.Open)-len(shown)) + p.More; n > 0 {
 		fmt.Fprintf(w, "and %d more unfinished flows\n", n)

@@ -56,7 +56,7 @@ func verdict(c *status.PauseCheck) string {
 		case !k.Xoff.Known:
 			near = append(near, fmt.Sprintf("no packet of %s ever waited", k.Name))
 		default:
-			near = append(near, fmt.Sprintf("%s reached %s of the threshold", k.Name, formatShare(k.Xoff.Used, k.Xoff.Of)))
+			near = append(near, fmt.Sprintf("class %s reached %s of the threshold", k.Name, formatShare(k.Xoff.Used, k.Xoff.Of)))
 		}
 	}
 	var say []string
@@ -69,7 +69,7 @@ func verdict(c *status.PauseCheck) string {
 		say = append(say, "It paused: "+strings.Join(sent, ", ")+".")
 	}
 	if len(near) > 0 {
-		text := strings.Join(near, "; ") + "."
+		text := strings.Join(near, "; ") + "." // it never begins with a name, which is as in the file
 		say = append(say, strings.ToUpper(text[:1])+text[1:])
 	}
 	if len(came) > 0 {

@@ -86,3 +86,15 @@ func TestHeadrooms_ShowWhatEachPortHasAndNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestWritePause_NamesClassesAsTheFileDoes: no sentence begins with the name of a class, which would
+// get a capital letter.
+func TestWritePause_NamesClassesAsTheFileDoes(t *testing.T) {
+	c := status.PauseCheck{Port: "s1:1", Rows: []status.PauseClass{{Name: "roce", Lossless: true, RxPackets: 5}}}
+	c.Rows[0].Xoff.Known, c.Rows[0].Xoff.Used, c.Rows[0].Xoff.Of = true, 30, 60
+	var b strings.Builder
+	WritePause(&b, &c)
+	if got := b.String(); !strings.Contains(got, "\nClass roce reached 50% of the threshold.\n") || strings.Contains(got, "Roce") {
+		t.Error(got)
+	}
+}

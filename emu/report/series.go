@@ -41,7 +41,7 @@ func (s *Series) write(w io.Writer, flows bool) {
 	}
 }
 
-// Size formats bytes to three digits.
+// Size formats bytes to three digits, in decimal units, as all outputs for people do.
 func Size(b float64) string { return size(b) }
 
 // Gauge formats the value of a gauge with its unit.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
@@ -77,17 +76,17 @@ func (r *Report) writeAccounts(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	if a.Marked > 0 {
-		fmt.Fprintf(w, "marks    %d\n", a.Marked)
+		fmt.Fprintf(w, "marks    %d%s\n", a.Marked, r.sumClasses(func(c *status.Class) uint64 { return c.Marked }))
 	}
 	if a.Trimmed > 0 {
 		fmt.Fprintf(w, "trims    %d", a.Trimmed)
 		if a.Returned > 0 {
 			fmt.Fprintf(w, ", %d of them sent back", a.Returned)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, r.sumClasses(func(c *status.Class) uint64 { return c.Trimmed }))
 	}
 	if a.Dropped > 0 {
-		fmt.Fprintf(w, "drops    %s\n", Reasons(a.Drops))
+		fmt.Fprintf(w, "drops    %s%s\n", Reasons(a.Drops), r.sumClasses(func(c *status.Class) uint64 { return c.Dropped }))
 	}
 }
 
@@ -107,44 +106,6 @@ func Reasons(m map[string]uint64) string {
 		names[i] = fmt.Sprintf("%s %d", n, m[n])
 	}
 	return strings.Join(names, ", ")
-}
-
-// maxPorts is how many ports a text report shows; JSON has them all.
-const maxPorts = 12
-
-// writePorts shows the ports that dropped, marked, trimmed or queued packets,
-// the busiest first.
-func (r *Report) writePorts(w io.Writer) {
-	var busy []*status.Port
-	for i := range r.Ports {
-		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.Trimmed > 0 || p.QueueMax > 0 {
-			busy = append(busy, p)
-		}
-	}
-	if len(busy) == 0 {
-		return
-	}
-	sort.SliceStable(busy, func(i, j int) bool {
-		a, b := busy[i], busy[j]
-		if x, y := a.Dropped+a.Marked+a.Trimmed, b.Dropped+b.Marked+b.Trimmed; x != y {
-			return x > y
-		}
-		return a.QueueMax > b.QueueMax
-	})
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "port\tsent\tmarked\t%sdropped\tqueue mean\tmax\tlimit\n", r.trimColumn("trimmed"))
-	for _, p := range busy[:min(len(busy), maxPorts)] {
-		limit := p.QueueLimit.String()
-		if len(p.Classes) > 0 {
-			limit = "by class"
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, r.trimColumn(p.Trimmed), p.Dropped,
-			size(p.QueueMean), size(float64(p.QueueMax)), limit)
-	}
-	t.Flush()
-	if n := len(busy) - maxPorts; n > 0 {
-		fmt.Fprintf(w, "and %d more ports with queues\n", n)
-	}
 }
 
 // trimColumn returns a cell of the column for trimmed packets, which exists
@@ -175,25 +136,6 @@ func micros(us float64) string {
 
 // Rate formats bits per second to four digits.
 func Rate(bps float64) string { return units.FormatBrief(bps, 4, units.InBitsPerSecond) }
-
-// maxFlows is how many flows a text report shows.
-const maxFlows = 20
-
-func (r *Report) writeFlows(w io.Writer) {
-	if len(r.Flows) == 0 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
-	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), units.FormatPercent(f.LossShare, 3), r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
-	}
-	t.Flush()
-	if n := len(r.Flows) - maxFlows; n > 0 {
-		fmt.Fprintf(w, "and %d more flows\n", n)
-	}
-}
 
 // maxPhaseLocks is how many phase locks a text report shows; JSON has them all.
 const maxPhaseLocks = 3

@@ -52,7 +52,7 @@ marks    5
 drops    queue-full 10, bad-fcs 2
 port  sent  marked  dropped  queue mean  max     limit
 s1:2  90    5       10       1.23KB      64KB    64KB
-flow  from  to  offered  goodput  lost  marked  delay p50  p99
+flow  from  to  offered  goodput  not arrived  marked  delay p50  p99
 a     h1    h2  1Gbps    950Mbps  5%    5       12.3us     4.57ms
 host     h1:eth0: its device dropped 4 packets before the fabric (ring full: it sends faster than the emulator reads)
 host     h1:eth0: class lossless was held in the host 7 times, 12ms in all
@@ -116,5 +116,24 @@ func TestDilatedReport(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nwithout %q", got, want)
 		}
+	}
+}
+
+// TestFlows_SayWhatTheirSendersHoldUp: what a flow sends and its host's link does not carry is in
+// the host's own queue, not lost in the network.
+func TestFlows_SayWhatTheirSendersHoldUp(t *testing.T) {
+	r := &Report{
+		Flows: []workload.Result{{Flow: "a", From: "h1", To: "h2", Offered: 2e9, Goodput: 9.38e8, Sent: 2500, Lost: 1330, LossShare: 0.532}, {Flow: "b", From: "h2", To: "h1"}},
+		Ports: []status.Port{{Name: "h1:eth0", QueuePackets: 1300, Dropped: 30, Drops: map[string]uint64{"queue-full": 28, "bad-fcs": 2}}, {Name: "h2:eth0", QueuePackets: 5}, {Name: "s1:1", Dropped: 7}},
+	}
+	got := squeeze(text(r))
+	const want = `
+flow from to offered goodput not arrived marked delay p50 p99
+a h1 h2 2Gbps 938Mbps 53.2% 0 0s 0s
+b h2 h1 0bps 0bps 0% 0 0s 0s
+sender h1:eth0: its own queue dropped 28 packets and holds 1300 that are not sent yet
+`
+	if !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
 	}
 }

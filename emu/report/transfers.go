@@ -37,13 +37,14 @@ func (r *Report) writeTransfers(w io.Writer) {
 		{"transfer", true, func(x *workload.TransferResult) string { return x.Transfer }},
 		{"verb", true, func(x *workload.TransferResult) string { return x.Verb }},
 		{"messages", true, messages},
-		{"size", true, func(x *workload.TransferResult) string { return MessageSize(x.MessageSize) }},
+		{"size", true, func(x *workload.TransferResult) string { return size(float64(x.MessageSize)) }},
 		{"goodput", true, func(x *workload.TransferResult) string { return Rate(float64(x.Goodput)) }},
 		{"completion p50", true, func(x *workload.TransferResult) string { return completion(x, x.CompletionP50) }},
 		{"p99", true, func(x *workload.TransferResult) string { return completion(x, x.CompletionP99) }},
 		{"max", true, func(x *workload.TransferResult) string { return completion(x, x.CompletionMax) }},
 		{"slowdown p99", ideal, slowdown},
 		{"retransmitted", s.Retransmitted > 0, func(x *workload.TransferResult) string { return fmt.Sprint(x.Retransmitted) }},
+		{"marked", s.Marked > 0, func(x *workload.TransferResult) string { return fmt.Sprint(x.Marked) }},
 		{"CNPs", s.CNPs > 0, func(x *workload.TransferResult) string { return fmt.Sprint(x.CNPs) }},
 		{"failed", s.Failed > 0, failures},
 	}
@@ -66,23 +67,6 @@ func (r *Report) writeTransfers(w io.Writer) {
 		fmt.Fprintf(w, "and %d more transfers\n", n)
 	}
 	WriteTransferSums(w, s)
-}
-
-// MessageSize formats bytes: exactly in KiB, MiB or GiB if they are whole ones,
-// otherwise to three digits.
-func MessageSize(b int64) string {
-	if b == 0 || b%1024 != 0 || b%1000 == 0 {
-		return size(float64(b))
-	}
-	unit := "KiB"
-	b /= 1024
-	for _, larger := range []string{"MiB", "GiB"} {
-		if b%1024 != 0 {
-			break
-		}
-		b, unit = b/1024, larger
-	}
-	return fmt.Sprint(b, unit)
 }
 
 // messages returns the number of completed messages, with the number posted if that differs.

@@ -31,14 +31,14 @@ func TestTransfers(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"one", []workload.TransferResult{calm}, `transfer verb messages size goodput completion p50 p99 max slowdown p99
-h1-h2 write 100 1MiB 9.5Gbps 900us 1.23ms 2ms 1.45
+h1-h2 write 100 1.05MB 9.5Gbps 900us 1.23ms 2ms 1.45
 goodput 9.5Gbps in all; 100 of 100 messages completed
 RoCE 1000 packets sent
 `},
-		{"three, with trouble", []workload.TransferResult{calm, lossy, silent}, `transfer verb messages size goodput completion p50 p99 max slowdown p99 retransmitted CNPs failed
-h1-h2 write 100 1MiB 9.5Gbps 900us 1.23ms 2ms 1.45 0 0 0
-h3-h2 write 90 of 100 1MiB 4.75Gbps 900us 1.23ms 2ms 1234 100 7 8 (IBV_WC_RETRY_EXC_ERR)
-h4-h2 read 0 of 1 10B 0bps - - - - 0 0 0
+		{"three, with trouble", []workload.TransferResult{calm, lossy, silent}, `transfer verb messages size goodput completion p50 p99 max slowdown p99 retransmitted marked CNPs failed
+h1-h2 write 100 1.05MB 9.5Gbps 900us 1.23ms 2ms 1.45 0 0 0 0
+h3-h2 write 90 of 100 1.05MB 4.75Gbps 900us 1.23ms 2ms 1234 100 50 7 8 (IBV_WC_RETRY_EXC_ERR)
+h4-h2 read 0 of 1 10B 0bps - - - - 0 0 0 0
 goodput 14.25Gbps in all, Jain's fairness index 0.600; 190 of 201 messages completed
 failed 8 messages in 1 of 3 transfers, the first with IBV_WC_RETRY_EXC_ERR
 RoCE 2000 packets sent, 5% of them again, 50 marked, 7 CNPs, 40 out of sequence, 3 NAKs, 2 RNR NAKs, 1 timeouts
@@ -89,12 +89,12 @@ func TestManyTransfers(t *testing.T) {
 	}
 }
 
-func TestMessageSize(t *testing.T) {
+func TestSize(t *testing.T) {
 	for b, want := range map[int64]string{
-		0: "0B", 64: "64B", 1000: "1KB", 1024: "1KiB", 4096: "4KiB", 4097: "4.1KB", 64_000: "64KB", 1 << 20: "1MiB", 3 << 19: "1536KiB",
-		1_000_000: "1MB", 1_024_000: "1.02MB", 1 << 30: "1GiB", 1<<31 - 1: "2.15GB",
+		0: "0B", 64: "64B", 1000: "1KB", 1024: "1.02KB", 4096: "4.1KB", 4097: "4.1KB", 64_000: "64KB", 1 << 20: "1.05MB", 3 << 19: "1.57MB",
+		1_000_000: "1MB", 1_024_000: "1.02MB", 1 << 30: "1.07GB", 1<<31 - 1: "2.15GB",
 	} {
-		if got := MessageSize(b); got != want {
+		if got := Size(float64(b)); got != want {
 			t.Errorf("%d bytes are %q, want %q", b, got, want)
 		}
 	}

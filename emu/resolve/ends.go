@@ -96,7 +96,7 @@ func (v *traffic) findHosts(names yamlfile.OneOrMore[string], place any, nic boo
 	ends, ok := v.ends(names, place, nic)
 	for _, e := range ends {
 		if e.port != 0 {
-			v.ReportFault(place, "write "+v.plan.Nodes[e.host].Name+": the routes of the hosts choose; only from: and to: of flows and transfers take interfaces",
+			v.ReportFault(place, "write "+v.plan.Nodes[e.host].Name+": the routes of the hosts choose; only from: and to: of flows of packets and RDMA transfers take interfaces",
 				"%s is an interface, and here hosts take part", v.endName(e))
 			return nil, false
 		}
@@ -105,10 +105,13 @@ func (v *traffic) findHosts(names yamlfile.OneOrMore[string], place any, nic boo
 	return hosts, ok
 }
 
+// wildcards are what makes a name a pattern of names.
+const wildcards = `*?[\`
+
 // matchEnds finds the end with a name, or those that a pattern matches.
 func (v *traffic) matchEnds(name *string) (found []hostEnd, ok bool) {
 	host, port, bound := strings.Cut(*name, ":")
-	if !strings.ContainsAny(*name, `*?[\`) {
+	if !strings.ContainsAny(*name, wildcards) {
 		e, ok := v.hostEnd(name)
 		if !ok {
 			return nil, false

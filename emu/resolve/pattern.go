@@ -17,6 +17,9 @@ type maker interface {
 // entry's place and its key; file is nil if the entry has no pattern.
 func patternOf(f *labfile.Workload) (file *labfile.Pattern, place any, key string) {
 	switch {
+	case f.TCP != nil:
+		by := &labfile.CarrierForm{Value: labfile.Carrier{TCP: &f.TCP.TCPFlows}}
+		return &labfile.Pattern{Name: f.TCP.Name, By: by}, f.TCP, defaultTCPName(f.TCP)
 	case f.Arrivals != nil:
 		return &f.Arrivals.Pattern, f.Arrivals, "arrivals"
 	case f.Requests != nil:
@@ -50,6 +53,8 @@ func (e *patternEntry) resolvePattern(f *labfile.Workload) maker {
 		return e.allToAll(f.FlowAllToAll)
 	case f.Collective != nil:
 		return e.resolveCollective(f.Collective)
+	case f.TCP != nil:
+		return e.resolveTCPPair(f.TCP)
 	}
 	return e.flowList(f.FlowList)
 }
@@ -95,6 +100,9 @@ func (v *traffic) resolvePatterns() {
 		e.addPattern(&v.file[i])
 	}
 }
+
+// carrierPlace returns the place of what carries the flows: by of the entry, or the entry itself.
+func (e *patternEntry) carrierPlace() any { return e.FirstSet(e.file.By, e.place) }
 
 // addPattern resolves the entry and adds it to the plan.
 func (e *patternEntry) addPattern(f *labfile.Workload) {

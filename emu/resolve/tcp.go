@@ -31,7 +31,7 @@ func (e *patternEntry) byTCP(p pattern.Pattern) *carrier.TCP {
 	setFrom(&c.QuickAcks, f.QuickAcks)
 	setFrom(&c.DelayedAck, f.DelayedAck)
 	setFrom(&c.SACKDelay, f.SACKDelay)
-	labfile.ReportSettings(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
+	labfile.ReportSettings(e.Reader, "tcp", f, c.Config.Check(), e.carrierPlace())
 	return c
 }
 
@@ -46,25 +46,25 @@ func (e *patternEntry) tcpControl(f *labfile.TCPFlows, hosts []int) (control cc.
 		return cc.Choice{}
 	}
 	for i, h := range hosts {
-		c := e.resolveControl(&e.plan.Nodes[h], file, e.file.By)
+		c := e.resolveControl(&e.plan.Nodes[h], file, e.carrierPlace())
 		switch {
 		case c.Settings == nil:
 			return cc.Choice{}
 		case i == 0:
 			control = c
 		case !reflect.DeepEqual(c, control):
-			e.FailOnce(e.FirstSet(f.Control, e.file.By), "write an entry for each group of hosts",
+			e.FailOnce(e.FirstSet(f.Control, e.carrierPlace()), "write an entry for each group of hosts",
 				"the parameters of %s depend on the rate of a host's link, and the links of %s and %s differ", c, e.plan.Nodes[hosts[0]].Name, e.plan.Nodes[h].Name)
 			return cc.Choice{}
 		}
 	}
 	if err := carrier.CheckControl(control); err != nil {
-		e.ReportFault(e.FirstSet(f.Control, e.file.By), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
+		e.ReportFault(e.FirstSet(f.Control, e.carrierPlace()), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
 	}
 	for _, h := range hosts {
 		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.MessageReceiver)
 		if m := cc.Methods.Kind(control.Name).Feedback; ok && m != nil && m == s.MessageProtocol() {
-			e.FailOnce(e.FirstSet(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
+			e.FailOnce(e.FirstSet(f.Control, e.carrierPlace()), "leave out cc here, as the edge also limits these flows, or leave out edge",
 				"TCP flows have %s, and so has the edge service of %s: both would send messages about the same flows", control, e.plan.Nodes[h].Name)
 			break
 		}

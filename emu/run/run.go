@@ -79,6 +79,25 @@ func Until(p *plan.Plan) units.Time {
 	return units.Never
 }
 
+// Horizon is when a run ends, as far as its plan says.
+type Horizon struct {
+	Until  units.Time // the end of the run or, if it is open, of its measurement window; 0: neither is known
+	Open   bool       // the run goes on after Until until its last flow is over
+	Latest units.Time // when an open run ends at the latest; 0 means that nothing but its flows ends it
+}
+
+// HorizonOf returns the horizon of the run of a plan.
+func HorizonOf(p *plan.Plan) Horizon {
+	m := &p.Measure
+	switch {
+	case p.Duration > 0:
+		return Horizon{Until: p.Duration}
+	case m.End > 0 && m.Grace > 0:
+		return Horizon{Until: m.End, Open: true, Latest: m.End + m.Grace}
+	}
+	return Horizon{Until: m.End, Open: true}
+}
+
 // Do runs the fabric and completes what is recorded. The error joins those of the run, of the
 // recordings and of events that could not be carried out.
 func (r *Run) Do(ctx context.Context) error {

@@ -316,3 +316,22 @@ func TestUntil_DurationOrLastFlow(t *testing.T) {
 		t.Errorf("%v, %+v", x.Emulated, x.TransferSums)
 	}
 }
+
+// TestHorizonOf_DurationWindowOrNeither: what a plan says about the end of its run.
+func TestHorizonOf_DurationWindowOrNeither(t *testing.T) {
+	const ms = units.Millisecond
+	for text, want := range map[string]run.Horizon{
+		"duration: 3ms":                     {Until: 3 * ms},
+		"duration: 3ms\nwindow: {end: 2ms}": {Until: 3 * ms},
+		"window: {end: 2ms, grace: 5ms}":    {Until: 2 * ms, Open: true, Latest: 7 * ms},
+	} {
+		p := fabrictest.Star(t, 2, "{}", text+"\nworkload: [{arrivals: {load: 1%, sizes: 1KB}}]")
+		if got := run.HorizonOf(p); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	p := fabrictest.Star(t, 2, "{}", "workload: [{write: {from: h1, to: h2, size: 1MB}}]")
+	if got, want := run.HorizonOf(p), (run.Horizon{Open: true}); got != want {
+		t.Errorf("without either: %+v, want %+v", got, want)
+	}
+}

@@ -4,6 +4,7 @@ package suggest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,21 +12,53 @@ import (
 const maxListed = 16
 
 // Hint returns the hint for a name that is not in known: the nearest known
-// name, if one is near, and the list of known names after intro.
+// name, if one is near, or those that contain it, and the list of known names
+// after intro.
 func Hint(name, intro string, known []string) string {
 	if len(known) == 0 {
 		return "there are none"
 	}
 	list := intro + " " + List(known)
-	if near, ok := Nearest(name, known); ok {
+	near, ok := Nearest(name, known)
+	if ok {
 		return fmt.Sprintf("did you mean %q? (%s)", near, list)
+	}
+	switch some := containing(name, known); {
+	case len(some) == 1:
+		return fmt.Sprintf("did you mean %q? (%s)", some[0], list)
+	case len(some) > 1 && len(some) < len(known):
+		return fmt.Sprintf("did you mean one of %s? (%s)", List(some), list)
 	}
 	return list
 }
 
-// List lists names; of many, only the first ones and the number of the others.
+// containing returns the known names in which each word of name begins a word, in the order of
+// known: fct_s and fct_p99_s for fct. Words end at -, _, . and blanks.
+func containing(name string, known []string) (some []string) {
+	words := wordsOf(name)
+	if len(words) == 0 {
+		return nil
+	}
+	for _, k := range known {
+		of := wordsOf(k)
+		if !slices.ContainsFunc(words, func(w string) bool {
+			return !slices.ContainsFunc(of, func(o string) bool { return strings.HasPrefix(o, w) })
+		}) {
+			some = append(some, k)
+		}
+	}
+	return some
+}
+
+func wordsOf(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. ", r) })
+}
+
+// List lists names; of many, only the first ones and the number of the others. It leaves out no
+// less than minLeft.
 func List(names []string) string {
-	if more := len(names) - maxListed; more > 0 {
+	const minLeft = 5
+	if more := len(names) - maxListed; more >= minLeft {
 		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")

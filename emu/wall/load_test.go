@@ -109,7 +109,7 @@ func TestWatch_NamesCopiesAsTheCause(t *testing.T) {
 		"as a rate": {At: 2 * units.Second, Deliveries: 742_714, Beyond: 742_714, Packets: 2510, Bytes: 225_900, Copies: 740_204, Demand: 300 * units.Gbps},
 	} {
 		w := Watch{Limit: units.Millisecond}
-		for _, said := range []string{w.JudgeLoad(l, 0), w.Summary()} {
+		for _, said := range []string{w.JudgeLoad(l, Taken{}), w.Summary()} {
 			if !strings.Contains(said, "It handled 1.25k packets/s and 370k copies/s that switches made of them") && !strings.Contains(said, "It handled 1.26k packets/s and 370k copies/s that switches made of them") || strings.Contains(said, "dilation: ") {
 				t.Errorf("%s: %q", name, said)
 			}
@@ -117,7 +117,7 @@ func TestWatch_NamesCopiesAsTheCause(t *testing.T) {
 	}
 	few := Load{At: units.Second, Deliveries: 80_000, Beyond: 80_000, Packets: 80_000, Bytes: 100_000_000, Copies: 1000}
 	w := Watch{Limit: units.Millisecond}
-	if said := w.JudgeLoad(few, 0); strings.Contains(said, "copies") {
+	if said := w.JudgeLoad(few, Taken{}); strings.Contains(said, "copies") {
 		t.Error(said)
 	}
 }

@@ -27,7 +27,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	o := run.Options{Workers: 1}
 	if tell != nil {
 		o.Progress = func(now status.Progress) {
-			tell(experiment.Progress{Now: now.Now, Until: run.Until(p), Hops: now.Hops, Flows: now.Flows})
+			tell(experiment.Progress{Now: now.Now, Until: run.HorizonOf(p).Until, Hops: now.Hops, Flows: now.Flows})
 		}
 	}
 	r, err := run.New(p, o)

@@ -22,8 +22,8 @@ const (
 	Ports       = "ports"     // a row for each port: counters
 	Classes     = "classes"   // a row for each class of a port: counters, pauses
 	Pauses      = "pauses"    // a row for each pause of a class of a port by its peer: weft sim --pause-records
-	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --flows
-	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfers
+	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --stream-records
+	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfer-records
 	Flows       = "flows"     // a row for each flow of patterns: weft sim --flow-records
 	Groups      = "groups"    // a row for each group of such flows: request, burst, iteration
 	NICs        = "nics"      // a row for each counter of each NIC

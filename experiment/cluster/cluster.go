@@ -93,7 +93,7 @@ func orAny(s string) string {
 // WorkerInfo identifies a worker.
 type WorkerInfo struct {
 	Instance string    `json:"instance"` // unique: a restarted worker has another
-	Name     string    `json:"name"`     // display name: the host's name unless its caller gave one
+	Name     string    `json:"name"`     // display name: host-PID unless its caller gave one
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
@@ -102,6 +102,18 @@ type WorkerInfo struct {
 	Cores    int       `json:"cores"`
 	Slots    int       `json:"slots"` // jobs that it runs concurrently
 	Started  time.Time `json:"started"`
+}
+
+// defaultName returns the name of a worker whose caller gave none: the host and the process, since
+// a host may have several workers.
+func (w *WorkerInfo) defaultName() string { return fmt.Sprintf("%s-%d", w.Host, w.PID) }
+
+// fullName returns the name, with the process if the name does not have it.
+func (w *WorkerInfo) fullName() string {
+	if w.Name == w.defaultName() {
+		return w.Name
+	}
+	return fmt.Sprintf("%s (process %d)", w.Name, w.PID)
 }
 
 // WorkerStatus is a worker and what it is doing.

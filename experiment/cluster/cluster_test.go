@@ -228,9 +228,12 @@ func TestJobs_EachHasOneResult(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
+	told := newNotices()
+	say := func(format string, args ...any) { told.tell(fmt.Sprintf(format, args...)) }
 	for i := range 2 {
-		background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: fmt.Sprint("w", i), Version: "1", Slots: 2}, do)
+		background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: fmt.Sprint("w", i), Version: "1", Slots: 2, Say: say}, do)
 	}
+	told.await(ctx, t, "worker w1 takes 2 cells at once")
 	all, want := jobs(40)
 	long := cluster.Job{ID: "long", Payload: append([]byte(`{"Size": 3, "How": "`), append(work{Size: 800_000}.output(), `"}`...)...)}
 	for i, b := range long.Payload[20 : len(long.Payload)-2] { // letters, so that it is valid JSON
@@ -241,10 +244,12 @@ func TestJobs_EachHasOneResult(t *testing.T) {
 
 	c := dial(ctx, t, cluster.Access{URL: url})
 	got, take := collected(t)
-	coordinator := &cluster.Coordinator{Client: c, Experiment: "e", Requirement: cluster.RequireThisMachine("1"), Poll: quick}
+	coordinator := &cluster.Coordinator{Client: c, Experiment: "e", Title: "all of it", Requirement: cluster.RequireThisMachine("1"), Poll: quick}
 	if err := coordinator.Run(ctx, all, take); err != nil {
 		t.Fatal(err)
 	}
+	told.await(ctx, t, "joined all of it")
+	told.await(ctx, t, "all of it is over")
 	sameResults(t, got, want)
 	if counts := coordinator.Counts(); counts.Jobs != 41 || counts.Taken != 41 || counts.Failed != 0 || counts.Before != 0 {
 		t.Errorf("counts: %+v", counts)

@@ -45,3 +45,16 @@ func TestRoster_SaysWhoComesAndGoes(t *testing.T) {
 	step("leaves twice", func() { r.updateStatus(at, leaving) }, 0, []string{"b"})
 	step("forgotten", func() { r.expireWorkers(at.Add(200 * time.Second)) }, 0, nil)
 }
+
+// TestWorkerInfo_Names: a worker has a name of its own if nobody names it, and what names it in an
+// error has its process.
+func TestWorkerInfo_Names(t *testing.T) {
+	w := WorkerInfo{Host: "node7", PID: 4711}
+	w.Name = w.defaultName()
+	if w.Name != "node7-4711" || w.fullName() != "node7-4711" {
+		t.Errorf("%q, %q", w.Name, w.fullName())
+	}
+	if w.Name = "rack1"; w.fullName() != "rack1 (process 4711)" {
+		t.Errorf("%q", w.fullName())
+	}
+}

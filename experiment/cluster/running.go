@@ -205,7 +205,7 @@ func (r *running) failJob(dead []string) error {
 		if m, err := r.experiment.stream.GetLastMsgForSubject(r.context, r.tryPrefix()+instance); err == nil {
 			var w WorkerInfo
 			if fromJSON(m.Data, &w) {
-				name = fmt.Sprintf("%s (process %d)", w.Name, w.PID)
+				name = w.fullName()
 			}
 		}
 		names = append(names, name)

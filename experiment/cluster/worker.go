@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,11 +27,14 @@ type RunFunc func(context.Context, Job, Reporter) ([]byte, error)
 type Worker struct {
 	Client  *Client
 	Version string // compared with the coordinators' requirement
-	Name    string // "" means the host's name
+	Name    string // "" means host-PID
 	Slots   int    // concurrent jobs; 0 means one per core
 	// Heartbeat is how often the worker sends its status and looks for experiments; 0 means 2
 	// s.
 	Heartbeat time.Duration
+	// Say is told when the worker begins to wait for experiments, joins one and leaves one; nil
+	// means nobody is. It may be called from several goroutines.
+	Say func(format string, args ...any)
 }
 
 // errGivenBack is the reason why jobs end when their worker stops.
@@ -61,13 +65,17 @@ func (w *Worker) newWorkerSession(run RunFunc) (*workerSession, error) {
 			OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Slots: w.Slots, Started: time.Now(),
 		},
 		heartbeat:   w.Heartbeat,
+		say:         w.Say,
 		jobs:        map[jobKey]*running{},
 		experiments: map[string]*opened{},
 		refused:     map[string]bool{},
 		changed:     make(chan struct{}, 1),
 	}
 	if s.info.Name == "" {
-		s.info.Name = host
+		s.info.Name = s.info.defaultName()
+	}
+	if s.say == nil {
+		s.say = func(string, ...any) {}
 	}
 	if s.info.Slots == 0 {
 		s.info.Slots = runtime.GOMAXPROCS(0)
@@ -84,6 +92,7 @@ type jobKey struct{ experiment, job string }
 // opened is an experiment whose jobs a worker may take.
 type opened struct {
 	id       string
+	title    string
 	rules    rules
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
@@ -99,6 +108,7 @@ type workerSession struct {
 	run       RunFunc
 	info      WorkerInfo
 	heartbeat time.Duration
+	say       func(format string, args ...any)
 	slots     *semaphore.Weighted
 	changed   chan struct{} // the set of experiments has changed
 
@@ -130,6 +140,7 @@ func (s *workerSession) serveJobs(ctx context.Context) error {
 	}
 
 	var tasks, performed sync.WaitGroup
+	s.say("worker %s takes %d cells at once, and waits for experiments", s.info.Name, s.info.Slots)
 	tasks.Go(func() { s.sendStatusAndWatch(ctx, news) })
 	tasks.Go(func() { s.takeJobs(ctx, &performed) })
 	<-ctx.Done()
@@ -180,6 +191,7 @@ func (s *workerSession) findExperiments(ctx context.Context) {
 		if !there[id] {
 			e.end(errGone)
 			delete(s.experiments, id)
+			s.say("%s is over, or its coordinator has removed it", e.title)
 		}
 	}
 	for id := range s.refused {
@@ -218,7 +230,7 @@ func (s *workerSession) openExperiment(ctx context.Context, f found) {
 		}
 		return
 	}
-	e := &opened{id: f.id, rules: r}
+	e := &opened{id: f.id, title: cmp.Or(strings.TrimSpace(f.info.Config.Metadata[metaTitle]), f.id), rules: r}
 	if s.client.requestOnce(ctx, func(ctx context.Context) (err error) {
 		if e.stream, err = s.client.js.Stream(ctx, streamName(f.id)); err != nil {
 			return err
@@ -233,6 +245,7 @@ func (s *workerSession) openExperiment(ctx context.Context, f found) {
 	s.mu.Lock()
 	s.experiments[f.id] = e
 	s.mu.Unlock()
+	s.say("joined %s", e.title)
 	wakeReader(s.changed)
 }
 

@@ -169,7 +169,7 @@ func (r *Runner) reportProgress(l *lab.Lab) (stop func()) {
 			case <-tick.C:
 			}
 			if now, err := labTime(l); err == nil {
-				r.Tell(experiment.Progress{Now: now, Until: units.Never})
+				r.Tell(experiment.Progress{Now: now})
 			}
 		}
 	}()

@@ -100,7 +100,7 @@ func reportProgress(c *cluster.Coordinator, index map[string]int, w experiment.W
 						w.Started(i, worker.Name)
 					}
 					var p experiment.Progress
-					if json.Unmarshal(j.Progress, &p) == nil && p.Until != 0 {
+					if json.Unmarshal(j.Progress, &p) == nil {
 						w.Progress(i, p)
 					}
 				}
@@ -111,16 +111,28 @@ func reportProgress(c *cluster.Coordinator, index map[string]int, w experiment.W
 	return func() { close(done); all.Wait() }
 }
 
-// Run returns a worker's function, which runs each job in its own process.
-func Run(p *pool.Pool) cluster.RunFunc {
+// Run returns a worker's function, which runs each job in its own process. say is told when a cell
+// begins and how it ends; nil means nobody is.
+func Run(p *pool.Pool, say func(format string, args ...any)) cluster.RunFunc {
+	if say == nil {
+		say = func(string, ...any) {}
+	}
 	return func(ctx context.Context, j cluster.Job, report cluster.Reporter) ([]byte, error) {
 		var job experiment.Job
 		if err := json.Unmarshal(j.Payload, &job); err != nil {
 			return nil, err
 		}
+		say("runs %s", job.Name)
 		r, ended := p.RunOne(ctx, &job, func(x experiment.Progress) { _ = report.Progress(x) })
-		if !ended {
+		took := r.Took.Round(10 * time.Millisecond)
+		switch {
+		case !ended:
+			say("gave back %s", job.Name)
 			return nil, ctx.Err()
+		case r.Err != nil:
+			say("FAILED %s: %v (%v)", job.Name, r.Err, took)
+		default:
+			say("done %s (%v)", job.Name, took)
 		}
 		for line := range strings.Lines(r.Log) {
 			report.Log(strings.TrimRight(line, "\n"))

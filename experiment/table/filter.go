@@ -5,6 +5,8 @@ import (
 	"math"
 	"path"
 	"strings"
+
+	"github.com/weftlab/weft/emu/suggest"
 )
 
 // Filter selects the rows of a table that meet all conditions.
@@ -116,7 +118,7 @@ type UnknownColumnError struct {
 }
 
 func (e *UnknownColumnError) Error() string {
-	return fmt.Sprintf("table %s has no column %q: it has %s", e.Table, e.Column, strings.Join(e.Has, ", "))
+	return fmt.Sprintf("table %s has no column %q: %s", e.Table, e.Column, suggest.Hint(e.Column, "it has", e.Has))
 }
 
 // FilterRows returns the numbers of the rows that pass the filter.

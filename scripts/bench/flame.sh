@@ -18,7 +18,7 @@ topology:
   $sysctls}
   generate: {star: {hosts: 2}}
 YAML
-pid=$($weft ps --json | jq ".[] | select(.Name == \"$lab\") | .PID")
+pid=$($weft ps --json | jq ".[] | select(.name == \"$lab\") | .pid")
 in_lab h2 iperf3 -s -1 >/dev/null & sleep 0.5
 in_lab h1 iperf3 -4 -c h2 -C cubic -t 6 >/dev/null & client=$!
 sleep 2

@@ -20,7 +20,7 @@ topology:
   kinds: {host: {nic: roce, sysctls: {net.ipv4.tcp_congestion_control: reno}}, link: {mtu: 4200}}
   generate: {star: {hosts: 2}}
 YAML
-pid=$($weft ps --json | jq ".[] | select(.Name == \"$lab\") | .PID")
+pid=$($weft ps --json | jq ".[] | select(.name == \"$lab\") | .pid")
 # pair SERVER... : runs a program in h1, and in h2 with h1's address; prints the
 # client's output.
 pair() {

@@ -15,7 +15,7 @@ topology:
     switch: {queue: {limit: 500KB, mark: {step: {k: 100KB}}}}
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: $rate, delay: 10us, uplink: {rate: 1Gbps, loss: 0.001%}}}
 YAML
-pid=$($weft ps --json | jq ".[] | select(.Name == \"$lab\") | .PID")
+pid=$($weft ps --json | jq ".[] | select(.name == \"$lab\") | .pid")
 seconds=$((minutes * 60 + 5))
 for h in h1 h2 h3 h4; do in_lab $h iperf3 -s >/dev/null 2>&1 & done
 sleep 1

@@ -3,6 +3,7 @@ package units
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Bytes is an amount of data. Prefixes are decimal (1 KB is 1000 bytes), as
@@ -52,8 +53,9 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(v), err
 }
 
-// String formats b exactly: in MiB or GiB if whole, as for memory, and otherwise in
-// the largest decimal unit.
+// String formats b exactly, so that the text parses back: in MiB or GiB if whole, as for memory,
+// and otherwise in the largest decimal unit in which it is at least 1, with all its decimals.
+// Reports have FormatBrief.
 func (b Bytes) String() string {
 	if b != 0 && b%1000 != 0 && b%MiB == 0 {
 		if b%GiB == 0 {
@@ -61,7 +63,20 @@ func (b Bytes) String() string {
 		}
 		return strconv.FormatInt(int64(b/MiB), 10) + "MiB"
 	}
-	return formatUnit(int64(b), byteUnits)
+	if b < 0 {
+		return "-" + (-b).String()
+	}
+	for _, u := range byteUnits {
+		if int64(b) >= u.per {
+			digits := len(strconv.FormatInt(u.per, 10)) - 1
+			rest := strings.TrimRight(fmt.Sprintf("%0*d", digits, int64(b)%u.per), "0")
+			if rest == "" || digits == 0 {
+				return strconv.FormatInt(int64(b)/u.per, 10) + u.name
+			}
+			return strconv.FormatInt(int64(b)/u.per, 10) + "." + rest + u.name
+		}
+	}
+	return "0B"
 }
 
 // MarshalText and UnmarshalText carry b through JSON and YAML.

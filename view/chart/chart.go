@@ -15,7 +15,7 @@ type Options struct {
 	What     string     // "": queue for series of queues, rate for series of flows, else completion
 	Ports    []string   // for series of queues: patterns as in lab files; none means all
 	Class    string     // for series: pattern of classes; "" means whole ports
-	Flows    []string   // for series of flows: transfers, hosts, NICs, queue pairs; none means all
+	Flows    []string   // for series of flows: transfers, hosts, NICs, queue pairs; for flow records: traffic, hosts; none means all
 	From, To units.Time // for series; To = units.Never means the end
 	Average  units.Time // for series: the minimum length of intervals over which rates are averaged
 	LogX     bool       // for distributions
@@ -33,7 +33,8 @@ type Review interface {
 }
 
 // Open reads files written by weft sim and weft up, which must be of one kind: series
-// of queues or of flows (CSV), flow records or records of transfers (CSV, JSON). The
+// of queues or of flows (CSV), flow records (CSV, Parquet), records of flows of packets
+// or of transfers (CSV, JSON). The
 // Review can be marshalled to JSON.
 func Open(files []string, o Options) (Review, error) {
 	var all kind
@@ -50,6 +51,8 @@ func Open(files []string, o Options) (Review, error) {
 	switch all {
 	case flowSeries:
 		return openFlowSeries(files, o)
+	case streamRecords:
+		return openStreams(files, o)
 	case flowRecords:
 		return openFlows(files, o)
 	case transferRecords:

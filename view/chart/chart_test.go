@@ -301,8 +301,8 @@ func flowFile(t *testing.T, name string, scale float64) string {
 	return write(t, name, b.String())
 }
 
-// TestFlows checks percentiles over flows, and their distribution as a picture.
-func TestFlows(t *testing.T) {
+// TestStreams checks percentiles over flows of packets, and their distribution as a picture.
+func TestStreams(t *testing.T) {
 	a, b := flowFile(t, "a.csv", 1), flowFile(t, "b.json", 10)
 	r := open(t, Options{What: "delay", LogX: true}, a, b)
 	var text bytes.Buffer
@@ -327,7 +327,7 @@ func TestFlows(t *testing.T) {
 			t.Errorf("line %d cannot be seen", k)
 		}
 	}
-	for _, what := range FlowPictures() {
+	for _, what := range StreamPictures() {
 		f, p, _ := figureIn(t, open(t, Options{What: what}, a))
 		if y := p.Series[0].Y; y[0] != 0 || y[len(y)-1] != 1 {
 			t.Errorf("%s does not go from 0 to 1: %v", what, y)
@@ -361,7 +361,7 @@ func TestErrors(t *testing.T) {
 		{[]string{write(t, "x.json", "{}")}, Options{}, "not a JSON array"},
 		{[]string{write(t, "none.json", "[]")}, Options{}, "none.json: it has no records"},
 		{[]string{write(t, "head-of-flows.csv", "flow,sent_packets,received_packets,start_s,end_s\n")}, Options{}, "head-of-flows.csv has no records"},
-		{[]string{write(t, "cut.json", "[{")}, Options{}, "cut.json: it is not a JSON array of records of flows or transfers: "},
+		{[]string{write(t, "cut.json", "[{")}, Options{}, "cut.json: it is not a JSON array of records of flows of packets or of transfers: "},
 		{[]string{write(t, "other.json", `[{"name": "x"}]`)}, Options{}, "not a JSON array of records"},
 		{[]string{write(t, "numbers.json", `[1]`)}, Options{}, "not a JSON array of records"},
 		{[]string{write(t, "late.json", `[{"flow": "a"}, {"transfer": "b"}]`)}, Options{}, "entry 2 has no flow"},
@@ -376,7 +376,7 @@ func TestErrors(t *testing.T) {
 		{[]string{flows}, Options{What: "queue"}, "must be one of completion, delay, goodput, loss"},
 		{[]string{flows}, Options{Ports: []string{"s1:1"}}, "are for series"},
 		{[]string{flows}, Options{LogY: true}, "--log-y is for series"},
-		{[]string{flows, transfers}, Options{}, "of different kinds: flow records and records of transfers"},
+		{[]string{flows, transfers}, Options{}, "of different kinds: records of flows of packets and records of transfers"},
 		{[]string{transfers, good}, Options{}, "of different kinds: records of transfers and a series of queues"},
 		{[]string{transfers}, Options{What: "loss"}, "must be one of completion, slowdown, slowdown-by-size, goodput"},
 		{[]string{transfers}, Options{Class: "*"}, "records of transfers have no ports"},

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -22,13 +23,14 @@ type kind uint8
 const (
 	queueSeries kind = iota
 	flowSeries
+	streamRecords
 	flowRecords
 	transferRecords
 )
 
 // String describes the kind, in the plural except for series.
 func (k kind) String() string {
-	return [...]string{"a series of queues", "a series of flows", "flow records", "records of transfers"}[k]
+	return [...]string{"a series of queues", "a series of flows", "records of flows of packets", "flow records", "records of transfers"}[k]
 }
 
 // kindOf determines what a file holds by its header, or by its first record in
@@ -39,6 +41,11 @@ func kindOf(name string) (kind, error) {
 		return 0, err
 	}
 	defer f.Close()
+	if is, err := records.IsParquet(f); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	} else if is {
+		return flowRecords, nil
+	}
 	if filepath.Ext(name) == ".json" {
 		k, err := kindOfJSON(f)
 		if err != nil {
@@ -58,12 +65,14 @@ func kindOf(name string) (kind, error) {
 		return queueSeries, nil
 	case err == nil && series.IsFlows(header):
 		return flowSeries, nil
-	case err == nil && workload.Is(header):
+	case err == nil && records.Is(header):
 		return flowRecords, nil
+	case err == nil && workload.Is(header):
+		return streamRecords, nil
 	case err == nil && workload.IsTransfers(header):
 		return transferRecords, nil
 	}
-	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv, --flow-series x.csv) nor records of flows or transfers (weft sim --flows x.csv, --transfers x.csv): its first line does not name their columns", name)
+	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv, --flow-series x.csv) nor records (weft sim --flow-records x.csv, --stream-records x.csv, --transfer-records x.csv): its first line does not name their columns", name)
 }
 
 // kindOfJSON looks at the first element of an array.
@@ -84,11 +93,11 @@ func kindOfJSON(r io.Reader) (kind, error) {
 	case first.Transfer != nil:
 		return transferRecords, nil
 	case first.Flow != nil:
-		return flowRecords, nil
+		return streamRecords, nil
 	case err != nil:
-		return 0, fmt.Errorf("it is not a JSON array of records of flows or transfers: %w", err)
+		return 0, fmt.Errorf("it is not a JSON array of records of flows of packets or of transfers: %w", err)
 	}
-	return 0, errors.New("it is not a JSON array of records of flows or transfers")
+	return 0, errors.New("it is not a JSON array of records of flows of packets or of transfers")
 }
 
 // readRecords reads records in the format given by the file's name.

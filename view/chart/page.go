@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"fmt"
 	"html/template"
 	"io"
 
@@ -16,9 +17,16 @@ type Section struct {
 	Figure *figure.Figure // nil if there is none
 }
 
+// Caption says what the figure shows, by its axes.
+func (s *Section) Caption() string {
+	p := &s.Figure.Panels[0]
+	return fmt.Sprintf("%s over %s, of %s", p.Y.Label, p.X.Label, s.Title)
+}
+
 var run = page.New(`<h1>{{.Title}}</h1>
+<p class="facts">{{.Facts}}</p>
 {{range .Sections}}<h2>{{.Title}}</h2>
-{{if .Figure}}{{svg (draw .Figure)}}
+{{if .Figure}}<div class="pictures"><figure class="wide">{{svg (draw .Figure)}}<figcaption>{{.Caption}}</figcaption></figure></div>
 {{end}}{{if .Text}}<pre>{{.Text}}</pre>
 {{end}}{{end}}`, template.FuncMap{"draw": func(f *figure.Figure) ([]byte, error) {
 	var b bytes.Buffer
@@ -26,9 +34,14 @@ var run = page.New(`<h1>{{.Title}}</h1>
 	return b.Bytes(), err
 }})
 
-// WritePage writes one HTML page that needs no other file and no network.
-func WritePage(w io.Writer, title string, sections []Section) error {
-	return run.Execute(w, map[string]any{"Title": title, "Sections": sections})
+// WritePage writes one HTML page that needs no other file and no network. Facts say who wrote it,
+// and when.
+func WritePage(w io.Writer, title, facts string, sections []Section) error {
+	parts := make([]*Section, len(sections))
+	for i := range sections {
+		parts[i] = &sections[i]
+	}
+	return run.Execute(w, map[string]any{"Title": title, "Facts": facts, "Sections": parts})
 }
 
 // GroupFiles groups files by kind, in the order of the first file of each kind. Files of no

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/traffic/workload"
@@ -19,9 +18,6 @@ var (
 	messageSlowdown   = measure{"slowdown", "slowdown", figure.Number, report.Slowdown}
 	transferGoodput   = measure{"goodput", "goodput", figure.BitsPerSecond, report.Rate}
 )
-
-// bySize is the picture of slowdown by message size.
-const bySize = "slowdown-by-size"
 
 // TransferPictures returns what can be drawn from records of transfers.
 func TransferPictures() []string { return []string{"completion", "slowdown", bySize, "goodput"} }
@@ -36,16 +32,6 @@ type Transfers struct {
 	SlowdownSizes []SizeBin     `json:"slowdown_by_size,omitempty"`
 
 	results []workload.TransferResult
-}
-
-// SizeBin is the slowdown of messages in a range of sizes. Files that are
-// reviewed together have the same bins, except for bins in which they have no
-// messages.
-type SizeBin struct {
-	From     int64         `json:"from_bytes"`
-	To       int64         `json:"to_bytes"`
-	Messages uint64        `json:"messages"`
-	Slowdown *Distribution `json:"slowdown"`
 }
 
 // transferReview is a review of records of transfers.
@@ -172,9 +158,6 @@ func appendMessages(to []weighted, x *workload.TransferResult, us float64, trans
 	return to
 }
 
-// sizeRange is a range of message sizes.
-type sizeRange struct{ from, to int64 }
-
 // binOf returns the slowdown of messages of these sizes.
 func (s sizeRange) binOf(results []workload.TransferResult) SizeBin {
 	b := SizeBin{From: s.from, To: s.to}
@@ -189,43 +172,15 @@ func (s sizeRange) binOf(results []workload.TransferResult) SizeBin {
 	return b
 }
 
-// maxBins is the maximum number of size bins.
-const maxBins = 10
-
-// sizeBins gives each size its own bin if there are few sizes. Otherwise it
-// groups sizes into bins with about as many messages each, as in the HPCC paper
-// (Li et al., SIGCOMM 2019, figure 11).
+// sizeBins returns the bins of the messages whose slowdown is known.
 func sizeBins(results []workload.TransferResult) []sizeRange {
-	count, total := map[int64]uint64{}, uint64(0)
-	var all []int64
+	count := map[int64]uint64{}
 	for i := range results {
-		x := &results[i]
-		if x.Completed == 0 || x.Ideal == 0 {
-			continue
+		if x := &results[i]; x.Completed > 0 && x.Ideal > 0 {
+			count[x.MessageSize] += x.Completed
 		}
-		if count[x.MessageSize] == 0 {
-			all = append(all, x.MessageSize)
-		}
-		count[x.MessageSize] += x.Completed
-		total += x.Completed
 	}
-	slices.Sort(all)
-	var bins []sizeRange
-	last, before := -1, uint64(0)
-	for i, size := range all {
-		bin := i
-		if len(all) > maxBins {
-			middle := float64(before) + float64(count[size])/2
-			bin = min(int(middle/float64(total)*maxBins), maxBins-1)
-		}
-		before += count[size]
-		if bin == last {
-			bins[len(bins)-1].to = size
-			continue
-		}
-		bins, last = append(bins, sizeRange{size, size}), bin
-	}
-	return bins
+	return groupSizes(count)
 }
 
 // Write prints the sums of each file, tables of percentiles, and slowdown by
@@ -240,40 +195,19 @@ func (r *transferReview) Write(w io.Writer) {
 		if f.EachGoodput != nil {
 			writeDistributions(w, "transfers", []tableRow{{&transferGoodput, f.EachGoodput}})
 		}
-		f.writeSizes(w)
+		writeSizes(w, &messageSlowdown, "messages", f.SlowdownSizes, func(b *SizeBin) (uint64, *Distribution) { return b.Messages, b.Slowdown })
 	}
-}
-
-// writeSizes prints slowdown by message size, if sizes differ.
-func (f *Transfers) writeSizes(w io.Writer) {
-	if len(f.SlowdownSizes) < 2 {
-		return
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "slowdown of size\tmessages\tmean")
-	for _, p := range (&Distribution{}).percentiles() {
-		fmt.Fprint(t, "\t", p.name)
-	}
-	fmt.Fprintln(t)
-	for _, b := range f.SlowdownSizes {
-		size := report.MessageSize(b.To)
-		if b.From != b.To {
-			size = report.MessageSize(b.From) + " to " + size
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s", size, b.Messages, report.Slowdown(b.Slowdown.Mean))
-		for _, p := range b.Slowdown.percentiles() {
-			fmt.Fprint(t, "\t", report.Slowdown(*p.at))
-		}
-		fmt.Fprintln(t)
-	}
-	t.Flush()
 }
 
 // Figure draws the cumulative distribution over messages or transfers, with a
 // line for each file, or slowdown by message size.
 func (r *transferReview) Figure() (*figure.Figure, string, error) {
 	if r.options.What == bySize {
-		return r.sizeFigure()
+		all := make([]sizedFile, len(r.Files))
+		for i, f := range r.Files {
+			all[i] = sizedFile{f.File, f.SlowdownSizes}
+		}
+		return drawSizes(&r.options, "message", r.bins, all)
 	}
 	m, over, of := &messageCompletion, "messages", func(t *Transfers) *Distribution { return t.Completion }
 	switch r.options.What {
@@ -293,54 +227,4 @@ func (r *transferReview) Figure() (*figure.Figure, string, error) {
 	}
 	f, err := drawCumulative(&r.options, "", m, over, curves)
 	return f, "", err
-}
-
-// sizeFigure draws percentiles of slowdown by message size.
-func (r *transferReview) sizeFigure() (*figure.Figure, string, error) {
-	if len(r.bins) == 0 {
-		return nil, "", errors.New("no message with a known ideal time completed: there is no slowdown to show")
-	}
-	type shownPercentile struct {
-		name string
-		of   func(*Distribution) float64
-		dash int
-	}
-	shown, note := []shownPercentile{
-		{"p50", func(d *Distribution) float64 { return d.P50 }, 3},
-		{"p95", func(d *Distribution) float64 { return d.P95 }, 2},
-		{"p99", func(d *Distribution) float64 { return d.P99 }, 1},
-	}, ""
-	if len(r.Files)*len(shown) > maxLines {
-		shown, note = shown[2:], "of more than two files only p99 is drawn"
-	}
-	if len(r.Files) > maxLines {
-		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(r.Files), maxLines)
-	}
-	p := figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: "message size"}, Y: figure.Axis{Label: messageSlowdown.label}}
-	if r.options.LogY {
-		p.Y.Scale = figure.Log
-	}
-	for _, b := range r.bins {
-		p.X.Names = append(p.X.Names, report.MessageSize(b.to))
-		if b.from != b.to {
-			p.X.Label = "message size, up to"
-		}
-	}
-	for i, f := range r.Files {
-		for _, s := range shown {
-			l := figure.Series{Name: s.name}
-			if len(r.Files) > 1 {
-				l.Name = shortName(f.File) + " " + s.name
-				l.Style = figure.Style{Colour: i + 1, Dash: s.dash}
-			}
-			for _, b := range f.SlowdownSizes {
-				l.X = append(l.X, float64(slices.Index(r.bins, sizeRange{b.From, b.To})+1))
-				l.Y = append(l.Y, s.of(b.Slowdown))
-			}
-			if len(l.X) > 0 {
-				p.Series = append(p.Series, l)
-			}
-		}
-	}
-	return figureOf(&r.options, "", p), note, nil
 }

@@ -15,7 +15,7 @@ const (
 
 // Room in folded drawings.
 const (
-	channelWidth = 3 * gap // beside each block, for the links that pass it
+	channelWidth = 3 * gap // beside each block, for the links that pass it; buses need more
 	laneHeight   = 80.0    // above each shelf, for the links that come in
 )
 
@@ -34,6 +34,10 @@ type block struct {
 type folded struct {
 	blocks []*block
 	of     []*block // by node; nil above the shelves
+
+	channelWidth float64      // room beside each block
+	buses        []*bus       // from the top
+	busOf        map[int]*bus // by link
 }
 
 // foldOntoShelves puts the blocks of a drawing that is too wide onto shelves.
@@ -49,7 +53,7 @@ func (l *layout) foldOntoShelves() {
 	if len(groups) < 2 {
 		return
 	}
-	f := &folded{of: make([]*block, len(l.Nodes))}
+	f := &folded{of: make([]*block, len(l.Nodes)), channelWidth: channelWidth}
 	// The layout below the switches above the shelves decides where these are.
 	for _, nodes := range groups {
 		b := &block{nodes: nodes}
@@ -59,6 +63,7 @@ func (l *layout) foldOntoShelves() {
 		f.blocks = append(f.blocks, b)
 	}
 	l.folded = f
+	l.findBuses()
 	l.drop = 0
 	for _, b := range f.blocks {
 		sub := l.layoutOf(b)
@@ -77,6 +82,7 @@ func (l *layout) foldOntoShelves() {
 			l.boxes[n].x, l.boxes[n].y = row[i].box.x, y+l.boxes[n].h/2
 		}
 	}
+	l.placeBuses()
 }
 
 // boxAround returns the rectangle around some nodes, or around all if nodes is nil.
@@ -195,7 +201,7 @@ func (l *layout) shelveBlocks() (width float64) {
 	f := l.folded
 	cell, height := 0.0, 0.0
 	for _, b := range f.blocks {
-		cell, height = max(cell, b.area.w+channelWidth+gap), max(height, b.area.h+laneHeight)
+		cell, height = max(cell, b.area.w+f.channelWidth+gap), max(height, b.area.h+laneHeight)
 	}
 	columns, best := 1, math.Inf(1)
 	for c := 1; c <= len(f.blocks); c++ {
@@ -217,8 +223,8 @@ func (l *layout) shelveBlocks() (width float64) {
 			y += tallest + laneHeight
 		}
 		left := float64(i%columns) * cell
-		b.channel, b.top = left+channelWidth/2, y
-		l.moveBlock(b, left+channelWidth-b.area.left(), y-b.area.top())
+		b.channel, b.top = left+f.channelWidth/2, y
+		l.moveBlock(b, left+f.channelWidth-b.area.left(), y-b.area.top())
 	}
 	return float64(columns) * cell
 }

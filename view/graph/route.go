@@ -51,6 +51,7 @@ type plug struct {
 	side            int
 	toward          float64 // where the link goes along this side
 	stack           *column // the stack that the link goes to; its links share a place
+	bus             *bus    // of the link; its links share a place
 }
 
 // drawLinks draws the links. The ends at one side of a box are spread along it.
@@ -62,6 +63,12 @@ func (l *layout) drawLinks() []line {
 			far := link.Ends[1-end].Node
 			p := plug{link: i, end: end, node: e.Node, side: bottom, toward: l.columns[far].box.x}
 			switch {
+			case l.busOf(i) != nil:
+				p.bus = l.busOf(i)
+				p.toward = float64(p.bus.number)
+				if end != first {
+					p.side = top
+				}
 			case l.leavesBlock(link):
 				p.side, p.toward = l.plugOf(e.Node, far)
 			case l.isLevel(link) && l.isAdjacent(i):
@@ -109,7 +116,7 @@ func (l *layout) fitPlugs(plugs []plug, ends [][2]point) {
 	slot := make([]int, len(plugs))
 	for i := 1; i < len(plugs); i++ {
 		slot[i] = slot[i-1]
-		if plugs[i].stack == nil || plugs[i].stack != plugs[i-1].stack {
+		if (plugs[i].stack == nil || plugs[i].stack != plugs[i-1].stack) && (plugs[i].bus == nil || plugs[i].bus != plugs[i-1].bus) {
 			slot[i]++
 		}
 	}
@@ -140,6 +147,8 @@ func (l *layout) drawLink(i int, ends [2]point) line {
 	a, b := ends[first], ends[1-first]
 	low := link.Ends[1-first].Node
 	switch c := l.columns[low]; {
+	case l.busOf(i) != nil:
+		return line{l.folded.busLine(l.busOf(i), a, b, l.folded.of[low]), false}
 	case l.leavesBlock(link):
 		return line{l.routeAround(a, b, link.Ends[first].Node, low), false}
 	case l.isLevel(link) && !l.isAdjacent(i):
@@ -155,6 +164,14 @@ func (l *layout) drawLink(i int, ends [2]point) line {
 		return line{[]point{a, {c.trunkX(), start}, {c.trunkX(), host.y}, {host.left(), host.y}}, false}
 	}
 	return line{[]point{a, b}, false}
+}
+
+// busOf returns the bus of a link, nil if it has none.
+func (l *layout) busOf(link int) *bus {
+	if l.folded == nil {
+		return nil
+	}
+	return l.folded.busOf[link]
 }
 
 // blocksOf returns the blocks that two nodes belong to.

@@ -107,15 +107,28 @@ func (s *svg) writeLinks(l *layout, lines []line) {
 		s.printf(`<g fill="none" stroke-width="1.3" stroke-linejoin="round" %s>`+"\n", group.style)
 		for i, link := range l.Links {
 			if isDown(link) == group.down {
-				s.writeLink(l, link, lines[i])
+				style := ""
+				if b := l.busOf(i); b != nil && !group.down {
+					style = fmt.Sprintf(` stroke="%s"`, b.lineColour())
+				}
+				s.writeLink(l, link, lines[i], style)
 			}
 		}
 		s.printf("</g>\n")
 	}
+	if l.folded == nil {
+		return
+	}
+	for _, b := range l.folded.buses {
+		for _, p := range b.findJoints(lines) {
+			s.printf(`<circle cx="%.1f" cy="%.1f" r="2.2" fill="%s"/>`+"\n", p.x, p.y, b.lineColour())
+		}
+	}
 }
 
-func (s *svg) writeLink(l *layout, link plan.Link, line line) {
-	s.printf(`<path d="M`)
+// writeLink draws a link; style is further attributes of its line.
+func (s *svg) writeLink(l *layout, link plan.Link, line line, style string) {
+	s.printf(`<path%s d="M`, style)
 	for k, p := range line.points {
 		if k == 1 && line.bent {
 			s.printf(" Q")

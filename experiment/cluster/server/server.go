@@ -202,6 +202,10 @@ func lockDir(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, errors.New("a NATS server needs a directory for jobs and results")
 	}
+	// Only the directory itself is private: what it is in may be that of the results.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

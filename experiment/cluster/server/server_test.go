@@ -291,3 +291,31 @@ func TestURLs_AreThoseThatOthersReach(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestServe_OnlyItsOwnDirectoryIsPrivate: the directory that it is in, which may be that of an
+// experiment's results, has the mode of any directory that this process makes.
+func TestServe_OnlyItsOwnDirectoryIsPrivate(t *testing.T) {
+	parent := t.TempDir()
+	results, other := filepath.Join(parent, "results"), filepath.Join(parent, "other")
+	if err := os.MkdirAll(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Serve(Options{Dir: filepath.Join(results, "nats"), Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mode := func(dir string) os.FileMode {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if got, want := mode(results), mode(other); got != want {
+		t.Errorf("the results have mode %o, not %o", got, want)
+	}
+	if got := mode(filepath.Join(results, "nats")); got != 0o700 {
+		t.Errorf("the server's directory has mode %o", got)
+	}
+}
