@@ -56,7 +56,7 @@ func (f *Fabric) addFlow(i int) {
 	r.WatchOutages(&f.ShardOf(to.Node).links)
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]flowEnd{{from, src}, {to, dst}})
-	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
+	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), f.clocks[flow.From], flow, t, r, from)
 }
 
 // stationAt returns the station of a host's port.
