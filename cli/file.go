@@ -55,6 +55,7 @@ warning counts as an error. A FILE of - is standard input:
 					fmt.Fprintf(os.Stderr, "%s: note: %s\n", p.File, note)
 				}
 				if verbose {
+					report.WriteNodeClocks(stdout, report.NodeClocks(p), true)
 					report.WriteHeadrooms(stdout, report.Headrooms(p))
 				}
 			}
@@ -67,7 +68,7 @@ warning counts as an error. A FILE of - is standard input:
 			return nil
 		},
 	}
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show when ports pause and how their headroom follows, as weft headroom does")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show clocks that are not exact, and when ports pause and how their headroom follows, as weft headroom does")
 	c.Flags().BoolVar(&strict, "strict", false, "warnings count as errors")
 	return c
 }

@@ -95,6 +95,7 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	if s.Dilation > 1 {
 		printf("dilation %d, %.6gs emulated\n", s.Dilation, s.Emulated.Seconds())
 	}
+	report.WriteNodeClocks(stdout, s.Clocks, true)
 	if s.Trouble != "" {
 		fmt.Fprintln(os.Stderr, "weft:", s.Trouble)
 	}

@@ -37,14 +37,10 @@ func readStdin(ctx context.Context) (text []byte, err error) {
 	}
 }
 
-// parseFile reads a lab file or standard input. seed, if not nil, overrides the
+// parseFile reads a lab file or standard input, for virtual time. seed, if not nil, overrides the
 // file's seed.
 func parseFile(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
-	name, read := path, func() ([]byte, error) { return os.ReadFile(path) }
-	if path == standardInput {
-		name, read = stdinName, func() ([]byte, error) { return readStdin(ctx) }
-	}
-	src, err := read()
+	name, src, err := readFile(ctx, path)
 	switch {
 	case err != nil:
 		return nil, err
@@ -54,11 +50,36 @@ func parseFile(ctx context.Context, path string, seed *uint64) (*plan.Plan, erro
 	return resolve.Parse(name, src)
 }
 
-// loadFile reads a lab file; every error in it is bad input.
+// readFile reads a lab file or standard input. name is its name in errors.
+func readFile(ctx context.Context, path string) (name string, src []byte, err error) {
+	if path == standardInput {
+		src, err = readStdin(ctx)
+		return stdinName, src, err
+	}
+	src, err = os.ReadFile(path)
+	return path, src, err
+}
+
+// loadFile reads a lab file for virtual time; every error in it is bad input.
 func loadFile(ctx context.Context, path string) (*plan.Plan, error) { return loadSeed(ctx, path, nil) }
 
 func loadSeed(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	p, err := parseFile(ctx, path, seed)
+	return checkLoaded(ctx, p, err)
+}
+
+// loadWallClock is loadFile for wall-clock time.
+func loadWallClock(ctx context.Context, path string) (*plan.Plan, error) {
+	name, src, err := readFile(ctx, path)
+	if err != nil {
+		return checkLoaded(ctx, nil, err)
+	}
+	p, err := resolve.ParseWallClock(name, src, nil)
+	return checkLoaded(ctx, p, err)
+}
+
+// checkLoaded returns a plan, or why it could not be read.
+func checkLoaded(ctx context.Context, p *plan.Plan, err error) (*plan.Plan, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -55,7 +55,7 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
 namespace; then use weft exec.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := loadFile(c.Context(), args[0])
+			p, err := loadWallClock(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

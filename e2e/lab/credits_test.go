@@ -77,6 +77,7 @@ func TestCredits_HoldSendersBackWithoutLoss(t *testing.T) {
 
 // creditsInBothClocks has links that lose data and credit, and a host that is gone for a while.
 const creditsInBothClocks = `
+clock: real
 duration: 400ms
 topology:
   kinds:

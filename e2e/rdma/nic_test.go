@@ -114,6 +114,7 @@ workload:
 // losses and timeouts, a link that fails and one that changes its rate. Pauses are
 // short, because links also lose the frames that would end them.
 const inBothClocks = `
+clock: real
 duration: 700ms
 topology:
   kinds:

@@ -128,7 +128,7 @@ func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrie
 func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
-		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.OriginatePacket,
+		Pool: s.pool, MAC: s.MAC, Line: s.LineRate(), Send: s.OriginatePacket,
 		Ends: func(peer int) (from, to netip.Addr, failure string) {
 			if !part[peer] {
 				return from, to, "the destination host is not part of the traffic"
@@ -170,7 +170,7 @@ func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *Station, part map
 	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
 	out := carrier.StreamOutlet{
 		Outlet: b.newOutlet(s, t.IPv6(), part),
-		Rate:   func() units.Rate { return s.Port.Link().Rate() },
+		Rate:   s.LineRate,
 		Queued: func(now units.Time) units.Bytes {
 			_, bytes := s.Port.QueueLength(now) // an edge service keeps flows apart
 			return bytes

@@ -55,7 +55,7 @@ func (f *Fabric) addEdge(s *Station) {
 	h.timer = f.engineOf(s.Node).NewTimer(h)
 	h.Port = h.outlet.ServicePort(h)
 	env := edge.Env{
-		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.QoS.Map,
+		Host: h, Name: name, Line: s.LineRate(), MTU: s.Port.Link().MTU(), Classes: &node.QoS.Map,
 		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
 		Now: f.engineOf(s.Node).Now,
 	}
@@ -160,7 +160,7 @@ func (h *edgeHost) Finish(p *packet.Packet) {
 
 func (h *edgeHost) Notify(now units.Time, p *packet.Packet) bool {
 	n, ok := h.station.nic.(*nic)
-	return ok && n.Device.NotifySender(now, p)
+	return ok && n.Device.NotifySender(n.clock.ReadAt(now), p)
 }
 
 func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now, p) }

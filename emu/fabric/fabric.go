@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/congestion"
@@ -33,6 +34,7 @@ type Fabric struct {
 	Records  []*workload.Record // by flow
 
 	processOf []*parallel.Process // by node
+	clocks    []*nodeclock.Clock  // by node; nil for an exact one
 	workers   *parallel.Workers
 	ports     [][]*port.Port // by node and port
 	stations  [][]*Station   // by node and port; nil for switches
@@ -180,6 +182,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 func (f *Fabric) addNode(n int) {
 	node, engine, pool := &f.Plan.Nodes[n], f.engineOf(n), f.ShardOf(n).Pool
 	f.ports[n] = make([]*port.Port, len(node.Ports))
+	f.clocks = append(f.clocks, f.clockOf(n, node.Name))
 	f.stations[n] = make([]*Station, len(node.Ports))
 	var sw *switches.Switch
 	if node.Kind == plan.Switch {
@@ -200,6 +203,7 @@ func (f *Fabric) addNode(n int) {
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
 		p := port.New(engine, pool, name, i, owner, q.Limit)
+		p.SetClock(f.clockOf(n, name))
 		if sw != nil {
 			sw.Ports = append(sw.Ports, p)
 		}
@@ -211,6 +215,11 @@ func (f *Fabric) addNode(n int) {
 			s.Port = p
 		}
 	}
+}
+
+// clockOf returns the clock of a node, with the jitter of one of its ports; nil if it is exact.
+func (f *Fabric) clockOf(node int, port string) *nodeclock.Clock {
+	return nodeclock.New(f.Plan.Nodes[node].Clock, f.Plan.Seed, port)
 }
 
 // addStamps makes the ports of switches write in-band telemetry.
@@ -447,10 +456,10 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 	now := f.nowAt(end.Node)
 	f.ports[end.Node][end.Port].SetLink(now, s)
 	if nic := f.Device(end.Node, end.Port); nic != nil {
-		nic.SetLine(now, s.Rate)
+		nic.SetLine(f.clocks[end.Node].ReadAt(now), s.Rate)
 	}
 	if s := f.stations[end.Node][end.Port]; s != nil && s.edge != nil {
-		s.edge.service.SetLineRate(now, s.Port.Link().Rate())
+		s.edge.service.SetLineRate(now, s.LineRate())
 	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)

@@ -57,7 +57,7 @@ func (f *Fabric) addFlow(i int) {
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]flowEnd{{from, src}, {to, dst}})
 	stream := "flow " + flow.Name
-	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, stream), sim.NewSalt(f.Plan.Seed, stream), flow, t, r, from)
+	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, stream), sim.NewSalt(f.Plan.Seed, stream), f.clocks[flow.From], flow, t, r, from)
 }
 
 // stationAt returns the station of a host's port.

@@ -8,23 +8,66 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // nic joins an emulated NIC to a station: it uses a timer of the engine, and its
-// packets enter and leave the fabric at the station.
+// packets enter and leave the fabric at the station. The times of the NIC are those that the
+// host's clock shows; those of the fabric are emulated.
 type nic struct {
 	*nicemu.Device
 	station *Station
+	clock   *nodeclock.Clock // nil if it is exact
 }
 
 // Next returns a packet for the port. The packet enters the fabric as it leaves the port.
 func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
-	p := n.Device.Next(now, prio)
+	p := n.Device.Next(n.clock.ReadAt(now), prio)
 	if p != nil {
 		n.station.Admit(now, p)
 	}
 	return p
+}
+
+// Fire does the work of the NIC that is due.
+func (n *nic) Fire(now units.Time) { n.Device.Fire(n.clock.ReadAt(now)) }
+
+// ReceivePacket passes a packet to the NIC.
+func (n *nic) ReceivePacket(now units.Time, p *packet.Packet) {
+	n.Device.ReceivePacket(n.clock.ReadAt(now), p)
+}
+
+// ReceiveMessage passes a message for a rate control to the NIC.
+func (n *nic) ReceiveMessage(now units.Time, p *packet.Packet) {
+	n.Device.ReceiveMessage(n.clock.ReadAt(now), p)
+}
+
+// clockedTimer is the timer of a NIC whose times are those that a clock shows.
+type clockedTimer struct {
+	sim.Timer
+	clock *nodeclock.Clock
+}
+
+// Arm sets the timer.
+func (t clockedTimer) Arm(at units.Time) { t.Timer.Arm(t.clock.ReachedAt(at)) }
+
+// clockedPort is the port of such a NIC.
+type clockedPort struct {
+	nicemu.Port
+	engine *sim.Engine
+}
+
+// AnnouncePacket announces a packet to the port.
+func (p clockedPort) AnnouncePacket(_ units.Time, prio uint8, size units.Bytes) {
+	p.Port.AnnouncePacket(p.engine.Now(), prio, size)
+}
+
+// useClock makes the times of a NIC's environment those that a clock shows.
+func useClock(env *nicemu.Env, c *nodeclock.Clock, engine *sim.Engine) {
+	env.Now = func() units.Time { return c.ReadAt(engine.Now()) }
+	env.Timer = clockedTimer{env.Timer.(sim.Timer), c}
+	env.Port = clockedPort{env.Port, engine}
 }
 
 // addNIC adds the NIC of a host's interface, if it has one.
@@ -38,9 +81,9 @@ func (f *Fabric) addNIC(s *Station) error {
 	for _, a := range node.Ports[s.Index].Addresses {
 		addresses = append(addresses, a.Addr())
 	}
-	n := &nic{station: s}
+	n := &nic{station: s, clock: s.clock()}
 	timer := engine.NewTimer(n)
-	device, err := nicemu.New(*node.NIC, nicemu.Env{
+	env := nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, LinkLocal: nicemu.LinkLocal(s.MAC), Line: s.Port.Link().Rate(),
 		Down:     shard.down[node.Ports[s.Index].Link] != 0,
 		Priority: &s.chassis.Map.DSCP,
@@ -48,7 +91,11 @@ func (f *Fabric) addNIC(s *Station) error {
 		Trip: s.tripTo,
 		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
 		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
-	})
+	}
+	if n.clock != nil {
+		useClock(&env, n.clock, engine)
+	}
+	device, err := nicemu.New(*node.NIC, env)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", node.Name, err)
 	}

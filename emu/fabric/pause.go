@@ -73,7 +73,7 @@ func (f *Fabric) headroomNeeded(node, index int) (h plan.Headroom, ok bool) {
 	}
 	reach := f.Plan.Extremes()[port.Link]
 	for d := range reach {
-		reach[d].Widen(plan.ExtremeOf(f.Links[port.Link][d].Settings()))
+		reach[d].Widen(plan.ExtremeOf(f.Links[port.Link][d].Settings(), reach[d].Clock))
 		if reach[d].Slowest == 0 {
 			return h, false
 		}

@@ -49,7 +49,7 @@ func (f *Fabric) appendLockedQP(all []status.PhaseLock, p *port.Port, x *port.Lo
 	if x.Times < times {
 		return all
 	}
-	return append(all, status.PhaseLock{Port: p.Name, From: from.Port.Name, To: x.To.To.String(), QPN: x.QPN, PSN: x.PSN, Times: x.Times})
+	return append(all, status.PhaseLock{Port: p.Name, From: from.Port.Name, To: x.To.To.String(), QPN: x.QPN, PSN: x.PSN, Times: x.Times, Drifting: f.clocks[from.Node] != nil})
 }
 
 // appendLockedFlow appends a flow of which a port dropped nearly all packets, if it dropped few
@@ -76,7 +76,7 @@ func (f *Fabric) appendLockedFlow(all []status.PhaseLock, at plan.End, losers []
 		if free := f.Records[i].ShareOfEnded(n); free <= freeShare {
 			return append(all, status.PhaseLock{
 				Port: f.ports[at.Node][at.Port].Name, Flow: flow.Name, Share: share, Other: other.Name, OtherLoss: free,
-				OneHost: f.flowEnds[x.Flow][0].station.end() == at,
+				OneHost: f.flowEnds[x.Flow][0].station.end() == at, Drifting: f.clocks[flow.From] != nil,
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/port"
@@ -270,6 +271,12 @@ func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.
 	}
 	return packet.Fine
 }
+
+// clock returns the clock of the host; nil if it is exact.
+func (s *Station) clock() *nodeclock.Clock { return s.fabric.clocks[s.Node] }
+
+// LineRate returns the rate that the host's clock makes of that of its link; 0 without a limit.
+func (s *Station) LineRate() units.Rate { return s.clock().TrueRate(s.Port.Link().Rate()) }
 
 // end returns the station's port in the plan.
 func (s *Station) end() plan.End { return plan.End{Node: s.Node, Port: s.Index} }

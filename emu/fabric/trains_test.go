@@ -56,6 +56,7 @@ func TestTrains_EqualSinglePackets(t *testing.T) {
 		"ECMP at leaves":     {topology: "generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}", trains: 3},
 		"random spraying":    {topology: "kinds: {switch: {forwarding: random}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
 		"spraying in turn":   {topology: "kinds: {switch: {forwarding: round-robin}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
+		"real clocks":        {topology: "kinds: {switch: {clock: real}, host: {clock: real}}, " + nodes("", ""), trains: 3},
 		"a rate":             {topology: nodes("", ", rate: 1Gbps")},
 		"a full queue":       {topology: "kinds: {switch: {queue: {limit: 20KB}}}, " + nodes("", ", rate: 1Gbps")},
 		"a small queue":      {topology: "kinds: {switch: {queue: {limit: 1600B}}}, " + nodes("", ""), trains: 3},

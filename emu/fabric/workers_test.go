@@ -139,6 +139,7 @@ func drawPaths(t *rapid.T) string {
 	}
 	return fmt.Sprintf(`
 seed: %d
+clock: %s
 duration: 2ms
 topology:
   reroute: %s
@@ -150,7 +151,7 @@ topology:
 workload:
   - {cbr: {from: [h1, h3, h4], to: [h2, h5, h7, h8], rate: %dMbps, size: 500B}}
   - {cbr: {from: [h2, h8], to: [h1, h3], rate: 200Mbps, size: 500B, ip: 6}}
-`, rapid.IntRange(1, 1000).Draw(t, "seed"), rapid.SampledFrom([]string{"never", "{after: 0}", "{after: 100us}", "{after: 333us}"}).Draw(t, "reroute"), mode(),
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), fabrictest.DrawClock(t), rapid.SampledFrom([]string{"never", "{after: 0}", "{after: 100us}", "{after: 333us}"}).Draw(t, "reroute"), mode(),
 		fmt.Sprintf(generator, fmt.Sprintf("rate: 1Gbps, delay: %s", rapid.SampledFrom([]string{"1us", "5us", "0"}).Draw(t, "delay"))), nodes.String(), events.String(),
 		rapid.IntRange(1, 300).Draw(t, "offered"))
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"time"
 
+	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -13,16 +14,17 @@ const SocketName = "control.sock"
 
 // Status is the answer to GET /v1/lab: a description of the lab and its state.
 type Status struct {
-	Name     string     `json:"name"`
-	File     string     `json:"file"`
-	PID      int        `json:"pid"`
-	Started  time.Time  `json:"started"`
-	Dilation int        `json:"dilation"`          // real time over emulated time; 1 is real time
-	Emulated units.Time `json:"emulated"`          // time since the start
-	Trouble  string     `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
-	Hosts    []Host     `json:"hosts"`
-	Switches []string   `json:"switches"` // routers included
-	Routers  []Router   `json:"routers,omitempty"`
+	Name     string             `json:"name"`
+	File     string             `json:"file"`
+	PID      int                `json:"pid"`
+	Started  time.Time          `json:"started"`
+	Dilation int                `json:"dilation"`          // real time over emulated time; 1 is real time
+	Emulated units.Time         `json:"emulated"`          // time since the start
+	Trouble  string             `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
+	Hosts    []Host             `json:"hosts"`
+	Clocks   []report.NodeClock `json:"node_clocks,omitempty"` // of nodes whose clocks are not exact
+	Switches []string           `json:"switches"`              // routers included
+	Routers  []Router           `json:"routers,omitempty"`
 }
 
 // Router is a switch of a running lab that is a router.

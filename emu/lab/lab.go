@@ -175,7 +175,7 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 			}
 			if port.Link >= 0 {
 				s := p.Links[port.Link].Dir[port.End]
-				nic.Rate, nic.MTU = s.Rate, int(node.DeviceMTU(i, s.MTU))
+				nic.Rate, nic.MTU = node.Clock.TrueRate(s.Rate), int(node.DeviceMTU(i, s.MTU))
 			}
 			h.Interfaces = append(h.Interfaces, nic)
 		}
@@ -275,7 +275,7 @@ func (l *Lab) attachDevices() error {
 			return
 		}
 		settings := s.Port.Link().Settings()
-		settings.MTU = l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
+		settings.Rate, settings.MTU = s.LineRate(), l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
 		if n := l.guestNICAt(s); n != nil {
 			l.followGuest(n, settings)
 			return

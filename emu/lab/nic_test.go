@@ -710,6 +710,12 @@ func TestNIC_ReceivesRoCEOfPrograms(t *testing.T) {
 	plain.Close()
 	refused := kernelCounter(t, p.Name, "h3", "UdpNoPorts")
 	fails()
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("ip", "netns", "exec", netnslab.NamespaceName(p.Name, "h3"), "nstat", "-as").Output()
+			t.Logf("%d datagrams were refused before; %+v\n%s", refused, l.Report().Accounts, out)
+		}
+	})
 	await.True(t, "five refused datagrams", func() bool { return kernelCounter(t, p.Name, "h3", "UdpNoPorts")-refused == 5 })
 	await.True(t, "ICMP to the host with the NIC", func() bool { return kernelCounter(t, p.Name, "h1", "IcmpInDestUnreachs") > 0 })
 	stop()

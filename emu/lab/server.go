@@ -18,6 +18,7 @@ import (
 	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/routing"
 	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -98,7 +99,7 @@ func (s *server) doOnEngine(w http.ResponseWriter, f func()) bool {
 
 func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 	lab, info := s.lab.plan, s.lab.hosts.Info()
-	out := Status{Name: lab.Name, File: lab.File, Dilation: lab.Dilation, PID: info.PID, Started: info.Started}
+	out := Status{Name: lab.Name, File: lab.File, Dilation: lab.Dilation, PID: info.PID, Started: info.Started, Clocks: report.NodeClocks(lab)}
 	if !s.doOnEngine(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}

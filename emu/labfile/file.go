@@ -27,6 +27,7 @@ type Lab struct {
 	Dilation   *Dilation   `yaml:"dilation,omitempty" jsonschema_description:"seconds of real time that one second of the lab takes in wall-clock time, 1 to 1000000; default 1"`
 	Fidelity   Fidelity    `yaml:"fidelity,omitempty" jsonschema_description:"how late packets may be in wall-clock time"`
 	Engine     Engine      `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
+	Clock      *Clock      `yaml:"clock,omitempty" jsonschema_description:"how exact the clocks of nodes are: exact, real, or settings; default real in wall-clock time, exact in virtual time"`
 	Addressing Addressing  `yaml:"addressing,omitempty" jsonschema_description:"pools for hosts without a given address"`
 	Topology   Topology    `yaml:"topology" jsonschema_description:"nodes and links"`
 	Events     []Event     `yaml:"events,omitempty" jsonschema_description:"changes to links and queues during the run"`
@@ -96,6 +97,7 @@ type SwitchKind struct {
 	Switch     `yaml:",inline"`
 	Forwarding *Forwarding `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several paths to a destination; default ecmp"`
 	Learning   *Learning   `yaml:"learning,omitempty" jsonschema_description:"how a switch learns which Ethernet addresses are behind which port, on or off; default on"`
+	Clock      *Clock      `yaml:"clock,omitempty" jsonschema_description:"how exact the clocks of switches are: exact, real, or settings; default that of the lab"`
 }
 
 // HostKind holds the defaults of hosts.
@@ -111,6 +113,7 @@ type HostKind struct {
 
 	Classes yamlfile.Dict[Class] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default the classes of the switch that the host is connected to"`
 	NIC     *NICForm             `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
+	Clock   *Clock               `yaml:"clock,omitempty" jsonschema_description:"how exact the clocks of hosts are: exact, real, or settings; default that of the lab"`
 	Edge    *Edge                `yaml:"edge,omitempty" jsonschema_description:"edge service between hosts and their ports: {name: {settings}}, or none; default none"`
 }
 
@@ -139,7 +142,8 @@ type Node struct {
 	Forwarding *Forwarding `yaml:"forwarding,omitempty" jsonschema_description:"switch: how it chooses among several paths to a destination; default that of the kind"`
 	Learning   *Learning   `yaml:"learning,omitempty" jsonschema_description:"switch: how it learns which Ethernet addresses are behind which port, on or off; default that of the kind"`
 
-	Queue Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Clock *Clock `yaml:"clock,omitempty" jsonschema_description:"how exact the node's clock is: exact, real, or settings; default that of the kind"`
+	Queue Queue  `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 
 	Classes yamlfile.Dict[Class] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	Switch  `yaml:",inline"`

@@ -48,6 +48,7 @@ type VMKind struct {
 	Exec    []ExecForm                     `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs in order when the lab comes up"`
 	Queue   Queue                          `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 	Classes yamlfile.Dict[Class]           `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default the classes of the switch that the machine is connected to"`
+	Clock   *Clock                         `yaml:"clock,omitempty" jsonschema_description:"how exact the clocks of machines' NICs are: exact, real, or settings; default that of the lab"`
 	Edge    *Edge                          `yaml:"edge,omitempty" jsonschema_description:"edge service between machines and their ports: {name: {settings}}, or none; default none"`
 }
 

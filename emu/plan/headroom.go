@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -14,10 +15,17 @@ type Extreme struct {
 	Slowest, Fastest units.Rate // Slowest is 0 if the rate is ever unlimited
 	Delay            units.Time // the longest
 	MTU              units.Bytes
+	Clock            nodeclock.Settings // of the node that sends
 }
 
-// ExtremeOf returns the extremes of settings that do not change.
-func ExtremeOf(s links.Settings) Extreme { return Extreme{s.Rate, s.Rate, s.Delay, s.MTU} }
+// ExtremeOf returns the extremes of settings that do not change, of a direction that leaves a node
+// with a clock.
+func ExtremeOf(s links.Settings, c nodeclock.Settings) Extreme {
+	return Extreme{s.Rate, s.Rate, s.Delay, s.MTU, c}
+}
+
+// jitter returns the bound of the jitter at the slowest rate.
+func (e *Extreme) jitter() units.Time { return e.Clock.Jitter.On(e.Slowest, OnWire(e.MTU)) }
 
 // Widen widens e so that it covers o.
 func (e *Extreme) Widen(o Extreme) {
@@ -30,7 +38,7 @@ func (p *Plan) Extremes() [][2]Extreme {
 	all := make([][2]Extreme, len(p.Links))
 	for i, l := range p.Links {
 		for d, s := range l.Dir {
-			all[i][d] = ExtremeOf(s)
+			all[i][d] = ExtremeOf(s, p.Nodes[l.Ends[d].Node].Clock)
 		}
 	}
 	for _, e := range p.Events {
@@ -60,7 +68,7 @@ func (p *Plan) Extremes() [][2]Extreme {
 // too. And the whole packet whose last bit caused the pause may count against the headroom.
 type Headroom struct {
 	Rate    units.Rate  // at which packets come in
-	Delays  units.Time  // of the link, there and back
+	Delays  units.Time  // of the link and the jitters of both clocks, there and back
 	Request units.Time  // time of one packet and the request on the way out
 	Flight  units.Bytes // what comes in during Delays and Request
 	Packets units.Bytes // the two packets
@@ -73,8 +81,11 @@ const MaxHeadroom = 1000 * units.GB
 // in and the one that goes out. Both have a rate.
 func HeadroomFor(in, out Extreme) Headroom {
 	const request = wire.EthernetMin + wire.EthernetOverhead
-	h := Headroom{Rate: in.Fastest, Delays: out.Delay + in.Delay, Request: out.Slowest.TimeOf(OnWire(out.MTU) + request)}
-	h.Flight = InFlight(in.Fastest, h.Delays+h.Request, 1)
+	h := Headroom{
+		Rate: in.Clock.TrueRate(in.Fastest), Delays: out.Delay + out.jitter() + in.Delay + in.jitter(),
+		Request: out.Clock.TrueRate(out.Slowest).TimeOf(OnWire(out.MTU) + request),
+	}
+	h.Flight = InFlight(h.Rate, h.Delays+h.Request, 1)
 	h.Packets = 2 * OnWire(in.MTU)
 	return h
 }

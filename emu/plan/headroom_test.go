@@ -9,8 +9,8 @@ import (
 // TestHeadroom_IsWhatArrivesAfterAPauseIsSent compares with sums computed by hand, in bytes on the
 // wire.
 func TestHeadroom_IsWhatArrivesAfterAPauseIsSent(t *testing.T) {
-	fast := Extreme{100 * units.Gbps, 100 * units.Gbps, units.Microsecond, 1500}
-	slow := Extreme{units.Gbps, units.Gbps, 0, 1000}
+	fast := Extreme{Slowest: 100 * units.Gbps, Fastest: 100 * units.Gbps, Delay: units.Microsecond, MTU: 1500}
+	slow := Extreme{Slowest: units.Gbps, Fastest: units.Gbps, MTU: 1000}
 	for _, test := range []struct {
 		name    string
 		in, out Extreme
@@ -28,7 +28,7 @@ func TestHeadroom_IsWhatArrivesAfterAPauseIsSent(t *testing.T) {
 
 // TestHeadroom_ShowsHowItFollows: the text has every number of the sum.
 func TestHeadroom_ShowsHowItFollows(t *testing.T) {
-	x := Extreme{25 * units.Gbps, 25 * units.Gbps, units.Microsecond, 1500}
+	x := Extreme{Slowest: 25 * units.Gbps, Fastest: 25 * units.Gbps, Delay: units.Microsecond, MTU: 1500}
 	h := HeadroomFor(x, x)
 	if got, want := h.String(), "25Gbps · (2us + 519.04ns) + 2 · 1.538KB"; got != want || h.Bytes() != 10948 {
 		t.Errorf("%s = %d, want %s = 10948", got, h.Bytes(), want)

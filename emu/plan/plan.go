@@ -20,6 +20,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -167,6 +168,8 @@ type Node struct {
 	Edge edge.Choice
 	// VM is the virtual machine of a host; nil for a host in a namespace.
 	VM *VM
+	// Clock is how exact the node's clock is.
+	Clock nodeclock.Settings
 }
 
 // EdgeOverhead returns by how much a host's packets of an IP version are shorter than the MTU

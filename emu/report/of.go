@@ -38,7 +38,7 @@ type Network interface {
 // still during the call.
 func Of(clock string, p *plan.Plan, n Network, timeline []status.Moment) *Report {
 	r := &Report{
-		Lab: p.Name, File: p.File, Clock: clock, Seed: p.Seed, Emulated: n.Now(), Events: n.Events(),
+		Lab: p.Name, File: p.File, Clock: clock, Seed: p.Seed, Emulated: n.Now(), Events: n.Events(), NodeClocks: NodeClocks(p),
 		Accounts: n.Accounts(), Ports: n.Status(), Switches: n.BusySwitches(), NICs: n.NICs(), Flows: n.Results(),
 		Timeline: timeline, Outages: n.Outages(), Deadlocks: n.Deadlocks(), PhaseLocks: n.PhaseLocks(),
 	}

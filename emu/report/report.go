@@ -22,6 +22,8 @@ type Report struct {
 	Events   uint64     `json:"events"`
 	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended early
 
+	NodeClocks []NodeClock `json:"node_clocks,omitempty"` // of nodes whose clocks are not exact
+
 	Accounts status.Accounts   `json:"accounts"`
 	Ports    []status.Port     `json:"ports"`
 	Switches []status.Switch   `json:"switches,omitempty"` // that learned Ethernet addresses or flooded

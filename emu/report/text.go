@@ -20,6 +20,7 @@ func (r *Report) Write(w io.Writer) {
 	if failed := r.TrafficFailures(); failed != "" {
 		fmt.Fprintf(w, "FAILED   %s\n", failed)
 	}
+	WriteNodeClocks(w, r.NodeClocks, false)
 	r.writeAccounts(w)
 	r.writeTimeline(w)
 	r.writePorts(w)

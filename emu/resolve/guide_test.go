@@ -41,6 +41,9 @@ func TestGuideExamples(t *testing.T) {
 				continue
 			}
 			checkPlan(t, p)
+			if _, err := ParseWallClock("example.yaml", []byte(b[1]), nil); err != nil {
+				t.Errorf("%s, in wall-clock time: %v", page, err)
+			}
 			complete = complete || strings.Contains(b[1], "\nworkload:")
 		}
 		if !complete {

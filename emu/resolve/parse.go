@@ -28,23 +28,31 @@ func File(path string) (*plan.Plan, error) {
 	return Parse(path, src)
 }
 
-// Parse reads src, the text of a lab file. The filename appears in errors, and
+// Parse reads src, the text of a lab file, for virtual time. The filename appears in errors, and
 // names the lab if the text does not. The error is a yamlfile.Errors with at most fifty
 // entries: everything that cannot be read; if there is nothing of that kind,
 // faults in nodes and links; otherwise faults in all the rest.
-func Parse(filename string, src []byte) (*plan.Plan, error) { return parseFile(filename, src, nil) }
+func Parse(filename string, src []byte) (*plan.Plan, error) {
+	return parseFile(filename, src, nil, labfile.ExactClock)
+}
 
 // ParseSeed is Parse with a seed that overrides the file's.
 func ParseSeed(filename string, src []byte, seed uint64) (*plan.Plan, error) {
-	return parseFile(filename, src, &seed)
+	return parseFile(filename, src, &seed, labfile.ExactClock)
 }
 
-func parseFile(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
+// ParseWallClock is Parse for wall-clock time: nodes have real clocks where the file does not say
+// otherwise. A seed that is not nil overrides the file's.
+func ParseWallClock(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
+	return parseFile(filename, src, seed, labfile.RealClock)
+}
+
+func parseFile(filename string, src []byte, seed *uint64, clock string) (*plan.Plan, error) {
 	doc, err := labfile.Parse(filename, src)
 	if err != nil {
 		return nil, err
 	}
-	return resolveDocument(doc, seed)
+	return resolveDocument(doc, seed, clock)
 }
 
 // ParsePatched reads a lab file with patches applied in order, and with a seed that
@@ -69,7 +77,7 @@ func resolvePatched(doc *labfile.Document, seed uint64, patches []labfile.Patch)
 	if err := doc.ApplyPatches(patches); err != nil {
 		return nil, "", err
 	}
-	if p, err = resolveDocument(doc, &seed); err != nil {
+	if p, err = resolveDocument(doc, &seed, labfile.ExactClock); err != nil {
 		return nil, "", err
 	}
 	if text, err = doc.Text(); err != nil {
@@ -79,8 +87,8 @@ func resolvePatched(doc *labfile.Document, seed uint64, patches []labfile.Patch)
 }
 
 // resolveDocument reads and resolves a document; a seed that is not nil overrides the
-// file's.
-func resolveDocument(doc *labfile.Document, seed *uint64) (*plan.Plan, error) {
+// file's. clock is the preset of nodes whose clock the file does not set.
+func resolveDocument(doc *labfile.Document, seed *uint64, clock string) (*plan.Plan, error) {
 	lab, err := doc.ReadLab()
 	if err != nil {
 		return nil, err
@@ -88,5 +96,5 @@ func resolveDocument(doc *labfile.Document, seed *uint64) (*plan.Plan, error) {
 	if seed != nil {
 		lab.Seed = seed
 	}
-	return resolveLab(doc.Reader, lab)
+	return resolveLab(doc.Reader, lab, clock)
 }

@@ -8,8 +8,8 @@ import (
 
 // resolveLab makes a plan of a lab. Each part resolves one subject of the file and adds it to
 // the plan; later parts build on earlier ones, and the order decides which faults are
-// reported first.
-func resolveLab(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
+// reported first. clock is the preset of nodes whose clock the file does not set.
+func resolveLab(r *yamlfile.Reader, lab *labfile.Lab, clock string) (*plan.Plan, error) {
 	b := newBase(r)
 	kinds := &lab.Topology.Kinds
 
@@ -23,6 +23,7 @@ func resolveLab(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	}
 
 	(&nodes{base: b, kinds: kinds}).resolveNodes()
+	(&clocks{base: b, file: lab, preset: clock}).resolveClocks()
 	c := controls{base: b}
 	(&edges{controls: c, kinds: kinds}).resolveEdges() // what they prepend to packets counts against the NICs' MTU
 	(&nics{controls: c, kind: kinds.Host.NIC}).resolveNICs()

@@ -62,7 +62,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	}
 	want := yamlfile.Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
-		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, addressing, topology, events, workload, window, series)`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, clock, addressing, topology, events, workload, window, series)`,
 	}
 	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(yamlfile.Error{})); diff != "" {
 		t.Error(diff)

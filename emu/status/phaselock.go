@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// PhaseLock says that senders whose clocks agree exactly keep their packets in the same phase,
-// so that those of one are lost at a full queue again and again. Either a queue pair lost the
+// PhaseLock says that the packets of one sender are lost at a full queue again and again, as they
+// are if the clocks of senders agree exactly and keep their packets in the same phase. Either a queue pair lost the
 // same packet, or a flow nearly all packets while another of the same rate lost few.
 type PhaseLock struct {
 	Port string `json:"port"` // where the packets were lost
@@ -25,7 +25,8 @@ type PhaseLock struct {
 	Other     string  `json:"other,omitempty"`
 	OtherLoss float64 `json:"other_loss_share,omitempty"`
 
-	OneHost bool `json:"one_host,omitempty"` // the port is that of the host that sends both flows
+	OneHost  bool `json:"one_host,omitempty"` // the port is that of the host that sends both flows
+	Drifting bool `json:"drifting,omitempty"` // the sender's clock is not exact, so clocks are not the cause
 }
 
 // Text returns a readable description of a phase lock.
@@ -38,8 +39,11 @@ func (p *PhaseLock) Text() string {
 
 // Remedy says what keeps senders from staying in phase.
 func (p *PhaseLock) Remedy() string {
-	if p.OneHost {
+	switch {
+	case p.OneHost:
 		return "flows of one host can stay in phase for ever: let one use poisson instead of cbr, or another rate"
+	case p.Drifting:
+		return "senders that never pause lose the same packet again sooner or later: use PFC, a rate control, a longer timeout or fewer messages at once"
 	}
-	return "senders with exact clocks can stay in phase for ever: give the hosts clocks that differ, such as clock: {ppm: 25, jitter: 100ns} with another ppm for each"
+	return "senders with exact clocks can stay in phase for ever: write clock: real, which makes the clocks of all nodes differ, as those of real ones do"
 }

@@ -81,7 +81,7 @@ func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, erro
 
 // runOnce runs the lab of a job and its programs once.
 func (r *Runner) runOnce(ctx context.Context, j *experiment.Job, try int) (table.Bundle, *report.Timing, error) {
-	p, err := resolve.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
+	p, err := resolve.ParseWallClock(j.LabName, []byte(j.Lab), &j.Seed)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,6 +45,10 @@ func (p *Port) sendAhead(now units.Time, pkt *packet.Packet) bool {
 	}
 	tx := p.txTime(pkt)
 	start := max(now, p.freeAt)
+	pkt.At = start + tx + p.link.Delay()
+	if p.delays {
+		pkt.At += p.clock.DelayOf(p.tx.packets, p.jitter)
+	}
 	if start > now {
 		p.promised.Push(departure{start, pkt.Size, pkt})
 		p.bytes += pkt.Size
@@ -53,7 +57,6 @@ func (p *Port) sendAhead(now units.Time, pkt *packet.Packet) bool {
 	}
 	p.freeAt = start + tx
 	p.countSent(start, pkt)
-	pkt.At = start + tx + p.link.Delay()
 	p.link.LaunchAhead(now, pkt)
 	return true
 }

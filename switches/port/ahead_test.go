@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -46,10 +47,26 @@ func drawSteps(t *rapid.T) []step {
 	}), 1, 60).Draw(t, "steps")
 }
 
+// drawClock draws a clock, which may be exact.
+func drawClock(t *rapid.T) *nodeclock.Clock {
+	return nodeclock.New(nodeclock.Settings{
+		Error: nodeclock.PPB(rapid.Int64Range(-50_000, 50_000).Draw(t, "error")) * nodeclock.PPB(rapid.IntRange(0, 1).Draw(t, "wrong")),
+		Jitter: nodeclock.Jitter{
+			Time: units.Time(rapid.SampledFrom([]int64{0, 0, 100_000, 20_000_000}).Draw(t, "jitter")), Packet: rapid.Bool().Draw(t, "packet"),
+		},
+	}, 1, "a:1")
+}
+
 // play runs steps on a port. Ports do not compute departures ahead of time while they are
 // observed.
 func play(steps []step, mark, watched, obey bool) (seen []any) {
+	return playClocked(steps, nil, mark, watched, obey)
+}
+
+func playClocked(steps []step, c *nodeclock.Clock, mark, watched, obey bool) (seen []any) {
 	r := newRig(units.Gbps, 6000)
+	r.from.SetClock(c)
+	r.from.ConnectLink(r.link)
 	if mark {
 		r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
 			return congestion.New(congestion.Choice{Settings: &congestion.RED{KMin: 100, KMax: 4000, PMax: 0.8}}, congestion.Env{Rand: sim.NewRand(1, "mark")})
@@ -85,20 +102,20 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 		}
 	}
 	r.finish()
-	c := r.from.Counters(r.engine.Now())
-	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.LivePackets())
+	n := r.from.Counters(r.engine.Now())
+	return append(seen, r.arrived, n.TxPackets, n.TxBytes, n.Drops, n.Marked, n.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.LivePackets())
 }
 
 // TestAheadIsTheSame: whether departures are computed ahead of time or each is an event, and
 // whenever the port changes between the two, all observable results are the same.
 func TestAheadIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		steps, mark := drawSteps(t), rapid.Bool().Draw(t, "mark")
-		queued := play(steps, mark, true, false)
-		if diff := cmp.Diff(queued, play(steps, mark, false, false)); diff != "" {
+		steps, mark, clock := drawSteps(t), rapid.Bool().Draw(t, "mark"), drawClock(t)
+		queued := playClocked(steps, clock, mark, true, false)
+		if diff := cmp.Diff(queued, playClocked(steps, clock, mark, false, false)); diff != "" {
 			t.Fatalf("ahead of time (-one by one +ahead):\n%s", diff)
 		}
-		if diff := cmp.Diff(queued, play(steps, mark, false, true)); diff != "" {
+		if diff := cmp.Diff(queued, playClocked(steps, clock, mark, false, true)); diff != "" {
 			t.Fatalf("looked at from time to time (-one by one +changing):\n%s", diff)
 		}
 	})

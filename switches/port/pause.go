@@ -46,9 +46,10 @@ func (f *flowControl) startControl(p *Port, env ClassEnv) {
 // nothing.
 const nominalRate = 100 * units.Gbps
 
+// bitRate is the rate that makes the bit times of pauses, by the node's clock.
 func (p *Port) bitRate() units.Rate {
 	if r := p.link.Rate(); r > 0 {
-		return r
+		return p.clock.TrueRate(r)
 	}
 	return nominalRate
 }

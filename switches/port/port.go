@@ -41,6 +41,7 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
@@ -92,6 +93,7 @@ type Port struct {
 	classes  *classes // in classes.go; nil for a plain port
 	ahead    bool     // departures are computed ahead of time
 	mayAhead bool     // they will be again when the list is empty
+	delays   bool     // jitter is not 0
 
 	lastSize units.Bytes           // of a packet, and
 	lastTime units.Time            // how long its serialisation takes
@@ -113,9 +115,12 @@ type Port struct {
 	losses   *losses     // nil until a packet has ended here
 	longest  units.Bytes // maximum queue before counters.MaxQueue was reset
 
+	clock  *nodeclock.Clock // in clock.go; nil for an exact one
+	jitter units.Time       // bound of the clock's on the link
+
 	Name string // "s1:3"
 
-	_ [64]byte // pads to whole cache lines, so that ports are aligned to them
+	_ [48]byte // pads to whole cache lines, so that ports are aligned to them
 }
 
 // What a packet needs of a port is between these offsets.
@@ -187,6 +192,7 @@ func (p *Port) MakeLink(to *Port, near, far links.End, out *links.Mailbox, rando
 // ConnectLink sets the link that leaves the port.
 func (p *Port) ConnectLink(l *links.Link) {
 	p.link = l
+	p.updateJitter()
 	p.stamp.recordRate(p)
 	p.chooseAhead(0)
 }
@@ -206,6 +212,7 @@ func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.stopAhead(now)
 	p.link.Set(s)
 	p.lastSize = 0
+	p.updateJitter()
 	p.stamp.recordRate(p)
 	p.chooseAhead(now)
 }
@@ -315,10 +322,18 @@ func (p *Port) drainDeparted(now units.Time) {
 // txTime returns how long pkt's serialisation takes.
 func (p *Port) txTime(pkt *packet.Packet) units.Time {
 	if pkt.Size != p.lastSize {
-		p.lastSize = pkt.Size
-		p.lastTime = p.link.Rate().TimeOf(packet.OnWire(pkt.Size))
+		return p.computeTxTime(pkt)
 	}
 	return p.lastTime
+}
+
+func (p *Port) computeTxTime(pkt *packet.Packet) units.Time {
+	tx := p.link.Rate().TimeOf(packet.OnWire(pkt.Size))
+	if p.clock != nil {
+		return p.clock.TrueTime(tx, p.tx.packets)
+	}
+	p.lastSize, p.lastTime = pkt.Size, tx
+	return tx
 }
 
 // recordMark records a mark for the capture and counts it.

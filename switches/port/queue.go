@@ -84,6 +84,9 @@ func (p *Port) transmitPacket(now units.Time, pkt *packet.Packet) {
 	p.freeAt = now + tx
 	p.countSent(now, pkt)
 	fate := p.link.DecideFate(now, tx, pkt)
+	if p.delays {
+		p.delayPacket(pkt)
+	}
 	if p.observer != nil {
 		shown, depth := fate, units.Bytes(0)
 		if pkt.Fate != packet.Fine {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -25,26 +26,29 @@ type Source struct {
 	rand     *rand.Rand
 	pool     *packet.Pool
 	to       Sender
+	clock    *nodeclock.Clock
 	timer    sim.Timer
 
-	seq   uint32
+	seq uint32
+	// Times that the clock shows.
 	begin units.Time  // of the current run of packets
-	sent  units.Bytes // in it
 	on    units.Time  // end of the current On phase
+	sent  units.Bytes // in the current run
 }
 
 // NewSource makes the source of a flow and arms it for Flow.At. template holds
 // the fields that all its packets share; its Size is the size of the frame.
 // record records what is sent. salt determines the order among sources that send at one
-// instant (sim.Engine.NewArrival).
-func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, salt uint64, f Flow, template packet.Packet, record *Record, to Sender) *Source {
-	s := &Source{flow: f, template: template, record: record, rand: random, pool: pool, to: to, begin: f.At}
+// instant (sim.Engine.NewArrival). The host's clock measures the times between packets and the
+// phases; nil means an exact one. Flow.At and Flow.For are emulated times, whatever the clock.
+func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, salt uint64, clock *nodeclock.Clock, f Flow, template packet.Packet, record *Record, to Sender) *Source {
+	s := &Source{flow: f, template: template, record: record, rand: random, pool: pool, to: to, clock: clock, begin: clock.ReadAt(f.At)}
 	s.timer = e.NewArrival(s, salt)
 	switch f.Pattern {
 	case Poisson:
-		s.timer.Arm(f.At + s.drawGap())
+		s.timer.Arm(clock.ReachedAt(s.begin + s.drawGap()))
 	case OnOff:
-		s.on = f.At + s.drawPhase(f.On)
+		s.on = s.begin + s.drawPhase(f.On)
 		s.timer.Arm(f.At)
 	default:
 		s.timer.Arm(f.At)
@@ -67,17 +71,17 @@ func (s *Source) Fire(now units.Time) {
 	var next units.Time
 	switch f.Pattern {
 	case Poisson:
-		next = now + s.drawGap()
+		next = s.clock.ReadAt(now) + s.drawGap()
 	default:
 		s.sent += f.Size
 		next = s.begin + f.Rate.TimeOf(s.sent)
 		if f.Pattern == OnOff && next >= s.on {
-			next = max(s.on, now) + s.drawPhase(f.Off)
+			next = max(s.on, s.clock.ReadAt(now)) + s.drawPhase(f.Off)
 			s.begin, s.sent = next, 0
 			s.on = next + s.drawPhase(f.On)
 		}
 	}
-	if f.For == 0 || next < f.At+f.For {
+	if next = s.clock.ReachedAt(next); f.For == 0 || next < f.At+f.For {
 		s.timer.Arm(next)
 	}
 }

@@ -36,7 +36,7 @@ func (r *rig) OriginatePacket(now units.Time, p *packet.Packet) {
 func newRig(f Flow, seed uint64) *rig {
 	r := &rig{record: NewRecord(f, "a", "b")}
 	t := packet.Packet{Size: f.Size + 42, Version: 4, Dest: 3, TOS: wire.ECT0, Flow: 7, SrcPort: 1, DstPort: 2, Hash: 5}
-	NewSource(&r.engine, &r.pool, sim.NewRand(seed, f.Name), sim.NewSalt(seed, f.Name), f, t, r.record, r)
+	NewSource(&r.engine, &r.pool, sim.NewRand(seed, f.Name), sim.NewSalt(seed, f.Name), nil, f, t, r.record, r)
 	return r
 }
 

@@ -35,6 +35,7 @@ func DrawLab(t *rapid.T) string {
 	k := rapid.IntRange(0, limit-1).Draw(t, "k")
 	return fmt.Sprintf(`
 seed: %d
+clock: %s
 duration: 2ms
 topology:
   kinds: {switch: {queue: {limit: %dKB, mark: {step: {k: %dKB, not-ect: drop}}}}}
@@ -45,8 +46,13 @@ events:
 workload:
   - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v}}
   - {poisson: {from: h4, to: h1, rate: 200Mbps, size: 100B, ip: 6}}
-`, rapid.IntRange(1, 1000).Draw(t, "seed"), limit, k, g,
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), DrawClock(t), limit, k, g,
 		rapid.IntRange(1, 400).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"))
+}
+
+// DrawClock makes a random value of the key clock.
+func DrawClock(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"exact", "exact", "real", "{ppm: -1000, jitter: packet}", "{ppm: 37.5}", "{jitter: 3us}"}).Draw(t, "clock")
 }
 
 // drawQoS makes random settings of switches with classes of every kind.
@@ -90,6 +96,7 @@ func DrawQoSLab(t *rapid.T) string {
 	g := fmt.Sprintf(rapid.SampledFrom(generators).Draw(t, "generator"), link)
 	return fmt.Sprintf(`
 seed: %d
+clock: %s
 duration: 2ms
 topology:
   kinds:
@@ -103,7 +110,7 @@ workload:
   - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v, dscp: 3}}
   - {on-off: {from: [h1, h2], to: h4, rate: 900Mbps, size: 1200B, dscp: 1, ect: true, on: 50us, off: 40us}}
   - {poisson: {from: [h4, h3], to: h1, rate: 200Mbps, size: 100B, ip: 6, dscp: %d}}
-`, rapid.IntRange(1, 1000).Draw(t, "seed"), drawQoS(t), g,
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), DrawClock(t), drawQoS(t), g,
 		rapid.IntRange(1, 700).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"),
 		rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "dscp"))
 }
