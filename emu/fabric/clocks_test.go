@@ -25,9 +25,9 @@ topology:
 %s`, clock, host, rest)
 }
 
-// TestClocks_SendersShareLosses: two senders of one rate into one drop-tail port. With exact clocks
-// one of them loses everything: its packets always come just after the other's, which get the
-// room that each departure makes.
+// TestClocks_SendersShareLosses: two senders of one rate into one drop-tail port, one 3 us behind the
+// other. With exact clocks that one loses everything: its packets always come just after the
+// other's, which get the room that each departure makes.
 //
 // With real clocks each packet is up to 20 us late, more than the 16.6 us that it takes, so that
 // the packets of either sender may be the first after a departure, whatever the phase. In
@@ -39,7 +39,8 @@ func TestClocks_SendersShareLosses(t *testing.T) {
 		f := run(t, parse(t, fmt.Sprintf("seed: %d\n", seed)+twoSenders(clock, "", `
 duration: 2s
 workload:
-  - {cbr: {from: [h2, h3], to: h1, rate: 500Mbps, size: 1000B}}
+  - {cbr: {from: h2, to: h1, rate: 500Mbps, size: 1000B}}
+  - {cbr: {from: h3, to: h1, rate: 500Mbps, size: 1000B, at: 3us}}
 `)))
 		var share [2]float64
 		for i, r := range f.Results() {

@@ -102,7 +102,7 @@ func TestPhaseLock_OfAFlowIsNamed(t *testing.T) {
 		switch locks := f.PhaseLocks(); {
 		case c.lock == "" && len(locks) > 0:
 			t.Errorf("%s: %s", c.name, locks[0].Text())
-		case c.lock != "" && (len(locks) != 1 || locks[0].Flow != "b" || locks[0].Other != "a" || !strings.HasPrefix(locks[0].Text(), c.lock) || !strings.Contains(locks[0].Remedy(), "clock: {ppm: ")):
+		case c.lock != "" && (len(locks) != 1 || locks[0].Flow != "b" || locks[0].Other != "a" || !strings.HasPrefix(locks[0].Text(), c.lock) || !strings.Contains(locks[0].Remedy(), "write clock: real")):
 			t.Errorf("%s: %v", c.name, locks)
 		}
 	}
@@ -130,6 +130,12 @@ workload:
 	}
 	if fmt.Sprint(named) != "[h2:eth0 h3:eth0]" {
 		t.Errorf("named: %v", named)
+	}
+	// If the clocks drift, other ones are no remedy.
+	f = run(t, parse(t, "clock: real\n"+lab))
+	locks := f.PhaseLocks()
+	if len(locks) == 0 || !locks[0].Drifting || !strings.Contains(locks[0].Remedy(), "use PFC") {
+		t.Errorf("with real clocks: %+v", locks)
 	}
 }
 
