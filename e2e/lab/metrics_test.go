@@ -72,7 +72,7 @@ func TestMetrics_MatchTheAPI(t *testing.T) {
 			dropped += v
 		}
 	}
-	if out := of("delivered_packets_total") + dropped + of("held_packets"); in == 0 || in != out {
+	if out := of("delivered_packets_total") + of("consumed_packets_total") + dropped + of("held_packets"); in == 0 || in != out {
 		t.Errorf("%v packets came in and %v are accounted for", in, out)
 	}
 	if of("emulated_seconds_total") <= 0 || s["weft_engine_cpu_seconds_total lab="+l.Name] <= 0 || s["weft_engine_lateness_p99_seconds lab="+l.Name] <= 0 {

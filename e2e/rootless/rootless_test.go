@@ -2,6 +2,7 @@ package rootless
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -196,9 +197,14 @@ func TestRootless_AttachedEndsWithBothProcesses(t *testing.T) {
 	t.Parallel()
 	l := testlab.NewForUser(t, "fidelity: {mode: strict, limit: 1ns}\n"+testlab.TwoHosts, "ping")
 	// Both exit codes and the report come from the lab's own process.
-	o, e, code := l.Run("up", "--for", "300ms", l.File)
-	if code != testlab.ExitStrict || !strings.Contains(o, "FAILED (strict)") || strings.Count(e, "strict") != 1 {
-		t.Errorf("exit code %d, want %d\n%s%s", code, testlab.ExitStrict, o, e)
+	strict := testlab.Launch(t, l.Command("up", l.File))
+	strict.WaitFor(l, "the lab is up", func() bool { return strings.Contains(strict.Out.String(), "is up: 2 hosts, 1 switches") })
+	l.Ping("h1", 1, "h2")
+	_ = strict.Process.Signal(os.Interrupt)
+	err := strict.WaitEnd(t)
+	if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != testlab.ExitStrict ||
+		!strings.Contains(strict.Out.String(), "FAILED (strict)") {
+		t.Errorf("%v, want exit code %d\n%s", err, testlab.ExitStrict, &strict.Out)
 	}
 	for _, c := range []struct {
 		name   string

@@ -11,6 +11,10 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
+// inputs finds the files that labs of a page read: a block after a paragraph that ends with the
+// file's name and a colon.
+var inputs = regexp.MustCompile("(?s)`([a-z]+\\.[a-z]+)`:\n\n```\n(.*?)```")
+
 // TestGuide_LabsRun: every lab of the guide, the cookbook and the tutorial is valid, and those with
 // a workload run in virtual time, as do the experiments.
 func TestGuide_LabsRun(t *testing.T) {
@@ -27,9 +31,16 @@ func TestGuide_LabsRun(t *testing.T) {
 		for i, b := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
 			t.Run(fmt.Sprintf("%s/%d", filepath.Base(page), i+1), func(t *testing.T) {
 				t.Parallel()
-				file := filepath.Join(t.TempDir(), "lab.yaml")
-				if err := os.WriteFile(file, b[1], 0o600); err != nil {
-					t.Fatal(err)
+				dir := t.TempDir()
+				file := filepath.Join(dir, "lab.yaml")
+				files := map[string][]byte{file: b[1]}
+				for _, f := range inputs.FindAllSubmatch(text, -1) {
+					files[filepath.Join(dir, string(f[1]))] = f[2]
+				}
+				for name, text := range files {
+					if err := os.WriteFile(name, text, 0o600); err != nil {
+						t.Fatal(err)
+					}
 				}
 				command := []string{"validate", file}
 				switch {

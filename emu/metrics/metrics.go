@@ -45,6 +45,8 @@ var labMetrics = []metric[report.Sample]{
 		func(s *report.Sample) float64 { return float64(s.Accounts.Duplicated) }),
 	counter(labLabels, "lab_delivered_packets_total", "Packets delivered to hosts.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Delivered) }),
+	counter(labLabels, "lab_consumed_packets_total", "Packets for ports, switches, routers and edge services.",
+		func(s *report.Sample) float64 { return float64(s.Accounts.Consumed) }),
 	gauge(labLabels, "lab_held_packets", "Packets in queues and on links now.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Held) }),
 	counter(labLabels, "lab_marked_packets_total", "Packets marked CE.",

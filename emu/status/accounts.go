@@ -10,7 +10,7 @@ type Accounts struct {
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
-	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), routers (addressed to them), edge services
+	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), switches (reports about groups), routers (addressed to them), edge services
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues, on links and in edge services now
 
