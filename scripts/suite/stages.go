@@ -47,13 +47,21 @@ func (st *stage) runStage(ctx context.Context, s *suite, o *outcome) error {
 	return err
 }
 
+// cleanUpTime is how long an interrupted command may take to clean up behind itself.
+const cleanUpTime = time.Minute
+
 // newCommand returns a command of the stage. If the context ends, it is interrupted with all that it has
-// started, as on a terminal, and gets the chance to clean up behind itself.
+// started, as on a terminal. What then does not end is killed: a shell that starts a program just
+// then can keep the signal from it.
 func (st *stage) newCommand(ctx context.Context, argv ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
-	c.WaitDelay = time.Minute
+	c.Cancel = func() error {
+		group := -c.Process.Pid
+		time.AfterFunc(cleanUpTime, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+		return syscall.Kill(group, syscall.SIGINT)
+	}
+	c.WaitDelay = cleanUpTime
 	c.Env = append(os.Environ(), st.env...)
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"os"
 	"os/signal"
@@ -115,13 +116,17 @@ func TestExec_InterruptReachesWhatACommandHasStarted(t *testing.T) {
 	// As in main: what is started takes the signal, also if this process began with it ignored,
 	// as what a script puts into the background does.
 	ctx, interrupt := signal.NotifyContext(t.Context(), os.Interrupt)
-	c := commandStage("sleep", "").newCommand(ctx, "sh", "-c", "sleep 1000; echo goes on; sleep 1000")
-	out, err := c.StdoutPipe()
+	c := commandStage("sleep", "").newCommand(ctx, "sh", "-c", "sh -c 'echo runs; exec sleep 1000'; echo goes on; sleep 1000")
+	pipe, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	out := bufio.NewReader(pipe)
+	if line, err := out.ReadString('\n'); line != "runs\n" {
+		t.Fatalf("%q, %v", line, err)
 	}
 	interrupt()
 	all, _ := io.ReadAll(out) // until all that has the pipe open has ended
