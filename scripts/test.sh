@@ -3,7 +3,7 @@
 # (scripts/packages.txt lists it, with the reasons).
 #
 #   (nothing)    gofmt, go vet, staticcheck, all tests, those with concurrency also with
-#                the race detector, and the README's demo: 16 minutes on two cores
+#                the race detector, and the README's demo: 13 minutes on two cores
 #   --quick      for the edit loop: gofmt, go vet and the tests without real programs;
 #                needs neither root nor programs, and packages that did not change are
 #                not tested again
