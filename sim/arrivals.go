@@ -39,7 +39,7 @@ func NewSalt(seed uint64, name string) uint64 { return mixBits(seed) ^ HashName(
 // rankOf returns the rank at an instant of a timer with an order: firstRank, lastRank, or
 // what an arrival has in its place, which is a hash of both.
 func rankOf(order uint32, at units.Time) uint64 {
-	if order+1 <= 1 {
+	if order == firstRank || order == lastRank {
 		return uint64(order)
 	}
 	x := uint64(at) * 0x9e3779b97f4a7c15

@@ -7,8 +7,9 @@ import (
 )
 
 // PhaseLock says that the packets of one sender are lost at a full queue again and again, as they
-// are if the clocks of senders agree exactly and keep their packets in the same phase. Either a queue pair lost the
-// same packet, or a flow nearly all packets while another of the same rate lost few.
+// are if the clocks of senders agree exactly and keep their packets in the same phase. Either a
+// queue pair lost the same packet, or a flow nearly all packets while another of the same rate
+// lost few.
 type PhaseLock struct {
 	Port string `json:"port"` // where the packets were lost
 
