@@ -79,7 +79,7 @@ var buildExtension = sync.OnceValues(func() (string, error) {
 	for _, command := range commands {
 		c := exec.Command("sh", "-c", strings.ReplaceAll(command, "../weft", tree))
 		c.Dir = dir
-		c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=")
+		c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=")
 		if out, err := c.CombinedOutput(); err != nil {
 			return dir, fmt.Errorf("%s of %s: %w\n%s", command, guide, err, out)
 		}

@@ -59,7 +59,11 @@ func TestSlowClock_CyclesOfPerftestAgreeWithItsClock(t *testing.T) {
 
 // standStill lets a shared clock stand still for 2 ms of emulated time, again and again.
 func standStill(t *testing.T, file string, ended <-chan struct{}) {
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	err := os.Chmod(file, 0o600) // a lab gives it to programs to read
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(file, os.O_RDWR, 0)
+	}
 	if err != nil {
 		t.Error(err)
 		return
