@@ -46,7 +46,8 @@ func quotes() (files map[string]string, commands []string, err error) {
 
 // buildExtension builds the command of the guide as its reader would: from the code that is quoted
 // there, with the commands that are there, in a module outside the tree. Its dependencies are
-// in the module cache, because this tree needs them: nothing is downloaded.
+// in the module cache, because this tree needs them; of other modules, which a workspace reads
+// about but does not build, it may download the go.mod.
 var buildExtension = sync.OnceValues(func() (string, error) {
 	weft, err := testlab.Build()
 	if err != nil {
@@ -255,6 +256,18 @@ func notices(t *testing.T, weft, file string, minQueue units.Bytes) {
 			protocol != "BRAKE" || queue < minQueue || !isHost.MatchString(to) || dscp != 48 || checksum != 1 {
 			t.Errorf("%q: %v", line, err)
 		}
+	}
+}
+
+// TestExtension_ComparesWithOthers: the guide's experiment runs the rate control beside DCQCN and
+// TIMELY.
+func TestExtension_ComparesWithOthers(t *testing.T) {
+	t.Parallel()
+	weft := extension(t)
+	file := filepath.Join(filepath.Dir(weft), "compare.yaml")
+	o, e, code := testlab.RunWeft(t, weft, "experiment", file, "--seed", "1", "-o", filepath.Join(t.TempDir(), "out"))
+	if code != 0 || !regexp.MustCompile(`(?m)^ +brake +dcqcn +timely$`).MatchString(o) || !regexp.MustCompile(`(?m)^goodput +9\.`).MatchString(o) {
+		t.Errorf("exit code %d\n%s%s", code, o, e)
 	}
 }
 
