@@ -104,6 +104,6 @@ func TestKeepAlives_GoWhileTheProgramWaits(t *testing.T) {
 		if s.Exited() {
 			t.Errorf("it has ended: %s", s.Out.String())
 		}
-		s.KillAndRead()
 	}
+	_, _ = server.KillAndRead(), client.KillAndRead() // the end of one ends the other
 }
