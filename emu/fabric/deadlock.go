@@ -30,6 +30,14 @@ type place struct {
 // CheckDeadlocks looks for deadlocks now and records them. It returns the new
 // ones. No shard may run meanwhile.
 func (f *Fabric) CheckDeadlocks() (found []status.Deadlock) {
+	found = f.UpdateDeadlocks()
+	f.deadlocks = append(f.deadlocks, found...)
+	return found
+}
+
+// UpdateDeadlocks finds out which of the recorded deadlocks last now. It returns others that it
+// sees, which it does not record. No shard may run meanwhile.
+func (f *Fabric) UpdateDeadlocks() (others []status.Deadlock) {
 	now := f.Now()
 	cycles := f.cycles(now)
 	for i := range f.deadlocks {
@@ -44,7 +52,6 @@ func (f *Fabric) CheckDeadlocks() (found []status.Deadlock) {
 			d.Ended = now
 		}
 	}
-	f.deadlocks = append(f.deadlocks, cycles...)
 	return cycles
 }
 

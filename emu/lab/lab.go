@@ -415,6 +415,7 @@ func (l *Lab) Report() *report.Report {
 // makeReport makes a report. It must be called on the engine's thread, or after the run.
 func (l *Lab) makeReport() *report.Report {
 	timing := l.timingReport()
+	l.fabric.UpdateDeadlocks() // watchDeadlocks may not have seen yet that one has ended
 	r := report.Of(report.Wall, l.plan, l.fabric, l.events.addTo(recording.Timeline(l.fabric)))
 	r.Timing = &timing
 	if l.flows != nil {
