@@ -269,7 +269,9 @@ func (r *running) callWorker(job Job) (output []byte, err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return r.session.run(r.context, job, &reporter{running: r})
+	p := &reporter{running: r}
+	defer p.awaitStored()
+	return r.session.run(r.context, job, p)
 }
 
 // deliverResult stores a result, unless there already is one, and finishes the job.
@@ -304,6 +306,7 @@ type reporter struct {
 	running *running
 	mu      sync.Mutex
 	flushed time.Time
+	last    jetstream.PubAckFuture // of the last line
 }
 
 func (p *reporter) Log(line string) {
@@ -314,15 +317,36 @@ func (p *reporter) Log(line string) {
 	m := nats.NewMsg(logSubject(r.experiment.id, r.id))
 	m.Header.Set(workerHeader, r.session.info.Name)
 	m.Data = []byte(line)
-	nc := r.session.client.nc
-	if nc.PublishMsg(m) != nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	stored, err := r.session.client.js.PublishMsgAsync(m)
+	if err != nil {
+		return
+	}
+	p.last = stored
+	nc := r.session.client.nc
 	if nc.IsConnected() && time.Since(p.flushed) > 100*time.Millisecond {
 		nc.FlushTimeout(time.Second)
 		p.flushed = time.Now()
+	}
+}
+
+// awaitStored waits until the server has stored the lines of the log, which are read with the result.
+// A server that does not answer in time may have lost some.
+func (p *reporter) awaitStored() {
+	p.mu.Lock()
+	last := p.last
+	p.mu.Unlock()
+	if last == nil {
+		return
+	}
+	limit := time.NewTimer(p.running.session.client.access.Timeout)
+	defer limit.Stop()
+	select {
+	case <-last.Ok():
+	case <-last.Err():
+	case <-p.running.context.Done():
+	case <-limit.C:
 	}
 }
 
