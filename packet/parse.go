@@ -3,6 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -57,14 +58,6 @@ const mixer = 0x9e3779b97f4a7c15
 // FlowHash returns the hash of a flow, which every switch mixes with its own seed to
 // choose among equal paths. src and dst are IPv4 addresses or folds of longer ones.
 func FlowHash(src, dst uint64, proto uint8, srcPort, dstPort uint16) uint64 {
-	h := MixBits(src*mixer ^ dst)
-	return MixBits(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))
-}
-
-// MixBits spreads every bit of x over the result: the finaliser of SplitMix64
-// (Steele, Lea and Flood, OOPSLA 2014).
-func MixBits(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	h := sim.MixBits(src*mixer ^ dst)
+	return sim.MixBits(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))
 }

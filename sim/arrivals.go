@@ -30,11 +30,11 @@ const (
 func (e *Engine) NewArrival(h Handler, salt uint64) Timer {
 	e.hasArrivals = true
 	// Neither firstRank nor lastRank.
-	return e.registerTimer(h, 1+uint32(mixBits(salt)%(lastRank-1)))
+	return e.registerTimer(h, 1+uint32(MixBits(salt)%(lastRank-1)))
 }
 
 // NewSalt returns the salt of the named arrival in a run with a seed.
-func NewSalt(seed uint64, name string) uint64 { return mixBits(seed) ^ HashName(name) }
+func NewSalt(seed uint64, name string) uint64 { return MixBits(seed) ^ HashName(name) }
 
 // rankOf returns the rank at an instant of a timer with an order: firstRank, lastRank, or
 // what an arrival has in its place, which is a hash of both.
@@ -57,12 +57,4 @@ func (e *Engine) moveTo(a entry, at units.Time) entry {
 	}
 	id := uint32(a.id)
 	return entry{at, rankOf(e.orders[id], at)<<rankOffset | uint64(id)}
-}
-
-// mixBits returns a hash of x in which each bit depends on all of x (the finaliser of
-// SplitMix64).
-func mixBits(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

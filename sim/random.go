@@ -18,3 +18,11 @@ func HashName(name string) uint64 {
 	h.Write([]byte(name))
 	return h.Sum64()
 }
+
+// MixBits returns a hash of x in which each bit depends on all of x: the finaliser of SplitMix64
+// (Steele, Lea and Flood, OOPSLA 2014).
+func MixBits(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

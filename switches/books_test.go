@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/buffer"
@@ -145,7 +146,7 @@ func (b *bench) send(host int, flow uint64, prio uint8, n int, size units.Bytes)
 	for range n {
 		p := b.packet(b.from[host].id, b.to.id, size)
 		p.Kind, p.L3 = packet.Modelled, wire.EthernetHeader
-		p.Hash = packet.MixBits(flow)
+		p.Hash = sim.MixBits(flow)
 		b.from[host].send(p, prio)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/buffer"
@@ -613,7 +614,7 @@ func TestFairQueue(t *testing.T) {
 			for j := range 5 {
 				h := packet.Endpoint(min(j, 1))
 				p := c.packet(h, 2, bigFrame)
-				p.Hash = packet.MixBits(uint64(h))
+				p.Hash = sim.MixBits(uint64(h))
 				c.from[h].send(p, 0)
 			}
 		}

@@ -151,7 +151,7 @@ func (c *chain) Fire(now units.Time) {
 			p.Dest = 1
 		}
 		p.SrcPort += uint16(c.sent)
-		p.Hash = packet.MixBits(c.sent)
+		p.Hash = sim.MixBits(c.sent)
 		p.ID, p.Created = c.sent, now
 		if c.qos {
 			p.TOS = uint8(c.sent%class.Count)<<2 | wire.ECT0

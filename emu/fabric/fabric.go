@@ -472,7 +472,7 @@ func (f *Fabric) Trace() uint64 {
 	var h uint64
 	for n, node := range f.ports {
 		for _, p := range node {
-			h = packet.MixBits(h ^ p.Trace(f.nowAt(n)))
+			h = sim.MixBits(h ^ p.Trace(f.nowAt(n)))
 		}
 	}
 	return h

@@ -188,9 +188,6 @@ const golden = 0x9e3779b97f4a7c15
 // DelayOf returns the delay of the n-th packet of the clock's port, from 0 to bound. It depends on
 // nothing else.
 func (c *Clock) DelayOf(n uint64, bound units.Time) units.Time {
-	x := c.name + n*golden // splitmix64 (Steele et al., OOPSLA 2014)
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	delay, _ := bits.Mul64(x^x>>31, uint64(bound)+1)
+	delay, _ := bits.Mul64(sim.MixBits(c.name+n*golden), uint64(bound)+1)
 	return units.Time(delay)
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -319,7 +320,7 @@ func BenchmarkPushPop(b *testing.B) {
 			b.ReportAllocs()
 			q := New(mtu)
 			for i := range 2 * flows {
-				q.Push(&packet.Packet{Hash: packet.MixBits(uint64(i % flows)), Size: 1514})
+				q.Push(&packet.Packet{Hash: sim.MixBits(uint64(i % flows)), Size: 1514})
 			}
 			for b.Loop() {
 				q.Push(q.Pop())
@@ -331,7 +332,7 @@ func BenchmarkPushPop(b *testing.B) {
 func TestNoAllocation(t *testing.T) {
 	q := New(mtu)
 	for i := range 64 {
-		q.Push(&packet.Packet{Hash: packet.MixBits(uint64(i % 32)), Size: 1514})
+		q.Push(&packet.Packet{Hash: sim.MixBits(uint64(i % 32)), Size: 1514})
 	}
 	if n := testing.AllocsPerRun(1000, func() {
 		q.Push(q.Pop())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -30,7 +31,7 @@ type Env struct {
 }
 
 // HashFlow returns the hash of a packet's flow with the switch's seed.
-func (e Env) HashFlow(p *packet.Packet) uint64 { return packet.MixBits(p.Hash ^ e.Seed) }
+func (e Env) HashFlow(p *packet.Packet) uint64 { return sim.MixBits(p.Hash ^ e.Seed) }
 
 // New returns the chooser that settings, which have passed Validate, describe; nil means ECMP.
 // seed determines how hashes map flows to paths; random is the source of random choices.
@@ -38,7 +39,7 @@ func New(s Settings, seed uint64, random *rand.Rand) Chooser {
 	if s == nil {
 		s = &ECMP{}
 	}
-	return s.New(Env{packet.MixBits(seed), random})
+	return s.New(Env{sim.MixBits(seed), random})
 }
 
 // Choice determines the path of one packet for any number of paths.

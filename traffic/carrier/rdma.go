@@ -321,13 +321,8 @@ func portOf(label uint16) uint16     { return 0xc000 | label }
 func labelOf(port uint16) uint16     { return port & maxLabel }
 func isBefore(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
 
-// mixBits turns an ID into bits that look random (the finaliser of splitmix64).
-func mixBits(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+// mixBits turns an ID into bits that look random: the first number of SplitMix64 with this seed.
+func mixBits(id uint64) uint64 { return sim.MixBits(id + 0x9e3779b97f4a7c15) }
 
 // postMessages posts messages of a flow while there is room for them.
 func (n *NIC) postMessages(f *flow, s *RDMA) {

@@ -41,10 +41,7 @@ func (s Stream) numberedStream(what string) numbered {
 // must no longer be used.
 func (n numbered) streamAt(number uint64) *rand.Rand {
 	// SplitMix64's function: adjacent numbers have independent streams.
-	x := n.name + number*0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	n.pcg.Seed(n.seed, x^x>>31)
+	n.pcg.Seed(n.seed, sim.MixBits(n.name+number*0x9e3779b97f4a7c15))
 	return n.r
 }
 

@@ -1,6 +1,9 @@
 package flowtable
 
-import "github.com/weftlab/weft/packet"
+import (
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim"
+)
 
 // index finds entries by key. It is a hash table with chains, because two look-ups for
 // each packet are most of a table's cost, and a map hashes such a key field by field.
@@ -19,7 +22,7 @@ type hashed struct {
 // that to take another path.
 func hashKey(k *packet.FlowKey) uint64 {
 	h := packet.FlowHash(packet.FoldAddress(k.From), packet.FoldAddress(k.To), k.Proto, k.SrcPort, k.DstPort)
-	return packet.MixBits(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
+	return sim.MixBits(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
 }
 
 // findKey returns the entry of a key, or nil.
