@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +60,12 @@ func (g *guest) output(in string, argv ...string) (stdout, stderr string, r Resu
 
 func TestRun_ReturnsOutputAndExitCode(t *testing.T) {
 	g := newGuest(t)
+	hold := filepath.Join(t.TempDir(), "hold") // a program that reads it runs until the test ends
+	t.Cleanup(func() {
+		if f, err := os.OpenFile(hold, os.O_WRONLY, 0); err == nil {
+			f.Close()
+		}
+	})
 	for _, c := range []struct {
 		argv   []string
 		in     string
@@ -75,7 +82,7 @@ func TestRun_ReturnsOutputAndExitCode(t *testing.T) {
 		{argv: []string{"/no/such/program"}, code: 127, reason: "no such file"},
 		{argv: []string{"/"}, code: 126, reason: "/"},
 		// A program's children may hold its output open; the agent does not wait for them.
-		{argv: []string{"sh", "-c", "sleep 1000 & echo $0 done", "it"}, out: "it done\n"},
+		{argv: []string{"sh", "-c", "mkfifo " + hold + "; cat " + hold + " & echo $0 done", "it"}, out: "it done\n"},
 	} {
 		o, e, r := g.output(c.in, c.argv...)
 		if o != c.out || e != c.err || r.Code != c.code || c.reason == "" != (r.Error == "") || !strings.Contains(r.Error, c.reason) {
@@ -176,7 +183,7 @@ func TestSignals_ReachTheProgram(t *testing.T) {
 	screen, out := io.Pipe()
 	done := make(chan Result, 1)
 	go func() {
-		r, err := g.run(Command{Argv: []string{"sh", "-c", "trap 'exit 7' TERM; echo ready; sleep 1000 & wait"}, Stdout: out, Signals: signals})
+		r, err := g.run(Command{Argv: []string{"sh", "-c", "trap 'exit 7' TERM; sleep 1000 & trap 'kill $!' EXIT; echo ready; wait"}, Stdout: out, Signals: signals})
 		if err != nil {
 			t.Error(err)
 		}

@@ -13,14 +13,6 @@
 #include <rdma/rdma_verbs.h>
 #include <rdma/rsocket.h>
 
-/* FAILS checks that a call returns -1 with an errno. */
-#define FAILS(call, error)                         \
-	do {                                       \
-		errno = 0;                         \
-		EQUAL(#call, (call), -1);          \
-		EQUAL(#call, errno, error);        \
-	} while (0)
-
 static struct rdma_event_channel *events;
 
 /* at returns the address of the NIC, or another, with a port. */

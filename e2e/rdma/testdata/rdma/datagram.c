@@ -9,13 +9,6 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
 
-#define FAILS(call, error)                         \
-	do {                                       \
-		errno = 0;                         \
-		EQUAL(#call, (call), -1);          \
-		EQUAL(#call, errno, error);        \
-	} while (0)
-
 static struct sockaddr_in own(uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };

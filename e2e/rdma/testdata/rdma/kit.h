@@ -32,6 +32,14 @@
 		}                                                                                                  \
 	} while (0)
 
+/* FAILS checks that a call returns -1 with an errno. */
+#define FAILS(call, error)                         \
+	do {                                       \
+		errno = 0;                         \
+		EQUAL(#call, (call), -1);          \
+		EQUAL(#call, errno, error);        \
+	} while (0)
+
 #define SIZE (256 * 1024)
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
