@@ -125,8 +125,8 @@ static void masks(void)
 	CHECK(!ibv_destroy_cq(ibv_cq_ex_to_cq(ex)));
 }
 
-/* FAILS checks that a call returns an error number and sets errno to it. */
-#define FAILS(call, error)                  \
+/* REFUSES checks that a call returns an error number and sets errno to it. */
+#define REFUSES(call, error)                \
 	do {                                \
 		errno = 0;                  \
 		EQUAL(#call, call, error);  \
@@ -151,39 +151,39 @@ static void errnos(void)
 	srq = ibv_create_srq(pd, &srq_init);
 	ex = ibv_create_cq_ex(ctx, &cq_init);
 	CHECK(srq && ex);
-	FAILS(ibv_dealloc_pd(pd), EBUSY);
-	FAILS(ibv_destroy_cq(cq), EBUSY);
-	FAILS(ibv_destroy_comp_channel(channel), EBUSY);
-	FAILS(ibv_query_port(ctx, 9, &port), EINVAL);
-	FAILS(ibv_query_gid_ex(ctx, 1, 200, &entry, 0), ENODATA);
-	FAILS(ibv_query_gid_ex(ctx, 1, 0, &entry, 1), EOPNOTSUPP);
-	FAILS(ibv_resize_cq(cq, 0), EINVAL);
-	FAILS(ibv_modify_cq(cq, &(struct ibv_modify_cq_attr){ 0 }), EINVAL);
-	FAILS(ibv_start_poll(ex, &later), EINVAL);
-	FAILS(ibv_modify_qp(a, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT }, IBV_QP_STATE), EINVAL);
-	FAILS(ibv_modify_qp(a, &(struct ibv_qp_attr){ 0 }, IBV_QP_ALT_PATH), EOPNOTSUPP);
-	FAILS(ibv_modify_qp_rate_limit(a, &(struct ibv_qp_rate_limit_attr){ .comp_mask = 1 }), EINVAL);
-	FAILS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ .max_wr = 8 }, IBV_SRQ_MAX_WR), EOPNOTSUPP);
-	FAILS(ibv_attach_mcast(a, &none, 0), EINVAL);
-	FAILS(ibv_advise_mr(pd, 77, 0, NULL, 0), EOPNOTSUPP);
-	FAILS(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
-	FAILS(ibv_set_ece(a, &(struct ibv_ece){ .vendor_id = 1 }), EOPNOTSUPP);
-	FAILS(post(a, 77, 1, mem, 1, mr->lkey, NULL, 0, 0), EINVAL);
+	REFUSES(ibv_dealloc_pd(pd), EBUSY);
+	REFUSES(ibv_destroy_cq(cq), EBUSY);
+	REFUSES(ibv_destroy_comp_channel(channel), EBUSY);
+	REFUSES(ibv_query_port(ctx, 9, &port), EINVAL);
+	REFUSES(ibv_query_gid_ex(ctx, 1, 200, &entry, 0), ENODATA);
+	REFUSES(ibv_query_gid_ex(ctx, 1, 0, &entry, 1), EOPNOTSUPP);
+	REFUSES(ibv_resize_cq(cq, 0), EINVAL);
+	REFUSES(ibv_modify_cq(cq, &(struct ibv_modify_cq_attr){ 0 }), EINVAL);
+	REFUSES(ibv_start_poll(ex, &later), EINVAL);
+	REFUSES(ibv_modify_qp(a, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT }, IBV_QP_STATE), EINVAL);
+	REFUSES(ibv_modify_qp(a, &(struct ibv_qp_attr){ 0 }, IBV_QP_ALT_PATH), EOPNOTSUPP);
+	REFUSES(ibv_modify_qp_rate_limit(a, &(struct ibv_qp_rate_limit_attr){ .comp_mask = 1 }), EINVAL);
+	REFUSES(ibv_modify_srq(srq, &(struct ibv_srq_attr){ .max_wr = 8 }, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	REFUSES(ibv_attach_mcast(a, &none, 0), EINVAL);
+	REFUSES(ibv_advise_mr(pd, 77, 0, NULL, 0), EOPNOTSUPP);
+	REFUSES(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
+	REFUSES(ibv_set_ece(a, &(struct ibv_ece){ .vendor_id = 1 }), EOPNOTSUPP);
+	REFUSES(post(a, 77, 1, mem, 1, mr->lkey, NULL, 0, 0), EINVAL);
 	full = new_qp(cq, NULL, 1);
-	FAILS(receive(full, 1, mem, 1), EINVAL);
+	REFUSES(receive(full, 1, mem, 1), EINVAL);
 	connect_qp(full, full);
 	CHECK(!receive(full, 1, mem, 1));
-	FAILS(receive(full, 1, mem, 1), ENOMEM);
+	REFUSES(receive(full, 1, mem, 1), ENOMEM);
 	CHECK(!ibv_post_srq_recv(srq, &(struct ibv_recv_wr){ 0 }, &(struct ibv_recv_wr *){ NULL }));
-	FAILS(ibv_post_srq_recv(srq, &(struct ibv_recv_wr){ 0 }, &(struct ibv_recv_wr *){ NULL }), ENOMEM);
-	FAILS(ibv_post_srq_recv(srq, &(struct ibv_recv_wr){ .num_sge = 9 }, &(struct ibv_recv_wr *){ NULL }), ENOMEM);
+	REFUSES(ibv_post_srq_recv(srq, &(struct ibv_recv_wr){ 0 }, &(struct ibv_recv_wr *){ NULL }), ENOMEM);
+	REFUSES(ibv_post_srq_recv(srq, &(struct ibv_recv_wr){ .num_sge = 9 }, &(struct ibv_recv_wr *){ NULL }), ENOMEM);
 
 	/* Handles that the lab does not know. */
 #define UNKNOWN(object, call)               \
 	do {                                \
 		handle = (object)->handle;  \
 		(object)->handle = 4711;    \
-		FAILS(call, ENOENT);        \
+		REFUSES(call, ENOENT);        \
 		(object)->handle = handle;  \
 	} while (0)
 	UNKNOWN(pd, ibv_dealloc_pd(pd));
@@ -200,10 +200,10 @@ static void errnos(void)
 
 	CHECK(other && spare);
 	spare->context = cq->context = a->context = srq->context = other;
-	FAILS(ibv_dealloc_pd(spare), ENOENT);
-	FAILS(ibv_destroy_cq(cq), ENOENT);
-	FAILS(ibv_destroy_qp(a), ENOENT);
-	FAILS(ibv_destroy_srq(srq), ENOENT);
+	REFUSES(ibv_dealloc_pd(spare), ENOENT);
+	REFUSES(ibv_destroy_cq(cq), ENOENT);
+	REFUSES(ibv_destroy_qp(a), ENOENT);
+	REFUSES(ibv_destroy_srq(srq), ENOENT);
 	spare->context = cq->context = a->context = srq->context = first;
 	CHECK(!ibv_dealloc_pd(spare));
 
