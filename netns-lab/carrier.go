@@ -36,10 +36,16 @@ func (d *Device) SetCarrier(up bool) error {
 	return d.explainError(d.ns.runOpen(func() error { return d.setCarrier(up) }))
 }
 
+// What is lost while the cable is being unplugged or plugged in counts as lost without a
+// carrier: the kernel's counter is read before the one and after the other.
 func (d *Device) setCarrier(up bool) error {
-	value := 0
-	if up {
-		value = 1
+	value := 1
+	if !up {
+		value = 0
+	}
+	before, err := d.dropped()
+	if err != nil {
+		return err
 	}
 	if err := unix.IoctlSetPointerInt(d.FD, unix.TUNSETCARRIER, value); err != nil {
 		return fmt.Errorf("carrier: %w (Linux 5.0 or later is needed)", err)
@@ -47,21 +53,18 @@ func (d *Device) setCarrier(up bool) error {
 	if up != d.carrier.down {
 		return nil
 	}
-	if up {
-		if err := d.awaitCarrier(); err != nil {
-			return err
-		}
+	if !up {
+		d.carrier.at, d.carrier.down = before, true
+		return nil
 	}
-	dropped, err := d.dropped()
+	if err := d.awaitCarrier(); err != nil {
+		return err
+	}
+	after, err := d.dropped()
 	if err != nil {
 		return err
 	}
-	if up {
-		d.carrier.lost = d.carrier.lostOf(dropped)
-	} else {
-		d.carrier.at = dropped
-	}
-	d.carrier.down = !up
+	d.carrier.lost, d.carrier.down = d.carrier.lostOf(after), false
 	return nil
 }
 

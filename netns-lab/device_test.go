@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func frameTo(d *Device) []byte {
 func TestCounters_AgreeWithTheDevice(t *testing.T) {
 	t.Parallel()
 	h := hostN(1, TAP, 0)
-	h.Interfaces[0].TxQueueLen = 50
+	h.Interfaces[0].TxQueueLen = 200
 	l := makeLab(t, h, hostN(2, TAP, 0))
 	d := l.Devices()[0]
 	const written = 7
@@ -118,11 +119,12 @@ func receive(t *testing.T, at *net.UDPConn) (text string, from net.IP) {
 }
 
 // TestCarrier_DropsWithoutItAreNotThoseOfTheRing: what a host sends while its cable is
-// unplugged is not counted as lost by a full ring, before and after that either.
+// unplugged, and what it sends meanwhile, is not counted as lost by a full ring, before
+// and after that either.
 func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
 	t.Parallel()
 	h := hostN(1, TAP, 0)
-	h.Interfaces[0].TxQueueLen = 50
+	h.Interfaces[0].TxQueueLen = 200
 	l := makeLab(t, h, hostN(2, TAP, 0))
 	d := l.Devices()[0]
 	inNetwork(t, l, "h1", "ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "eth0", "nud", "permanent")
@@ -141,12 +143,12 @@ func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
 		}
 		return c
 	}
-	pour(100) // of which the ring holds 50
+	pour(400) // of which the ring holds 200
 	full := counters()
 	if full.TxDropped == 0 || full.NoCarrier != 0 {
 		t.Fatalf("with a carrier and a full ring: %+v", full)
 	}
-	for round := range 2 {
+	for round := range 5 {
 		// Room in the ring for what the kernel itself sends when the link is up again.
 		for buf := make([]byte, 2000); ; {
 			if _, err := unix.Read(d.FD, buf); err != nil {
@@ -154,7 +156,10 @@ func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
 			}
 		}
 		before := counters()
+		var meanwhile sync.WaitGroup
+		meanwhile.Go(func() { pour(100) })
 		plug(t, l, false)
+		meanwhile.Wait()
 		pour(100)
 		down := counters()
 		plug(t, l, true)
@@ -169,7 +174,7 @@ func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
 		t.Logf("round %d: the kernel counts %d packets without a carrier", round, down.NoCarrier-before.NoCarrier)
 	}
 	at := counters()
-	pour(100)
+	pour(400)
 	if last := counters(); last.TxDropped <= at.TxDropped || last.NoCarrier != at.NoCarrier {
 		t.Errorf("after that: %+v", last)
 	}

@@ -410,8 +410,13 @@ events:
 		// No socket listens there, so dd sometimes gets an error and is restarted.
 		l.StartServer(from, "bash", "-c", "while :; do dd if=/dev/zero bs=1200 2>/dev/null >/dev/udp/"+to+"/9; done")
 	}
-	l.WaitFor("the watchdog breaks a deadlock", func() bool {
-		return l.Ports()["s1:s2"].Drops["watchdog"]+l.Ports()["s2:s3"].Drops["watchdog"]+l.Ports()["s3:s1"].Drops["watchdog"] > 0
+	// Before that the watchdog may break what is too short to be called a deadlock on a slow link.
+	l.WaitFor("the watchdog breaks a named deadlock", func() bool {
+		r, err := l.Client().Report(l.T.Context())
+		if err != nil {
+			l.T.Fatal(err)
+		}
+		return len(r.Deadlocks) > 0 && r.Deadlocks[0].Ended > 0 && r.Accounts.Drops["watchdog"] > 0
 	})
 	l.WaitPackets("s1:s2", 100) // they move again
 	r := l.Down()
