@@ -48,6 +48,16 @@ quiet() { [ ${#busy[@]} -eq 0 ] || kill "${busy[@]}" 2>/dev/null; busy=(); }
 trap quiet EXIT
 trap 'exit 130' INT TERM
 
+# print_failed LOG: the end of what each failed test printed.
+print_failed() {
+  jq -rR 'fromjson? | select(.Action == "fail" and .Test) | .Test' "$1" | while read -r test; do
+    jq -jR --arg test "$test" 'fromjson? | select(.Action == "output" and .Test == $test) | .Output' "$1" | tail -n 40
+  done
+  # Without a failed test: it did not build, ran too long, or ended itself.
+  jq -e -nR '[inputs | fromjson? | select(.Action == "fail" and .Test)] | length > 0' "$1" >/dev/null ||
+    jq -rjR '. as $line | (fromjson? // {Output: ($line + "\n")}) | select(.Output) | .Output' "$1" | tail -n 40
+}
+
 for package in "${packages[@]}"; do
   for run in $(seq "$runs"); do
     load=quiet
@@ -62,8 +72,9 @@ for package in "${packages[@]}"; do
       rm "$log"
     else
       jq -rR --arg load $load 'fromjson? | select(.Action == "pass" and .Test) | "passed \(.Package) \(.Test)"' "$log" >>"$out/all"
-      jq -rR --arg load $load 'fromjson? | select(.Action == "fail") | "failed-\($load) \(.Package) \(.Test // "(as a whole)")"' "$log" >>"$out/all"
+      jq -rR --arg load $load 'fromjson? | select(.Action == "fail") | "failed-\($load) \(.Package) \(.Test // "(package)")"' "$log" >>"$out/all"
       echo "$package, run $run, $load: failed, see $log" >&2
+      print_failed "$log" >&2
     fi
     quiet 2>/dev/null
     wait 2>/dev/null
