@@ -127,13 +127,5 @@ func ReadSeries(name string, csv io.Reader) (*table.Table, error) {
 	return table.ReadCSV(name, csv, textColumns...)
 }
 
-// SeriesColumn returns the column of a series with this name, without rows.
-func SeriesColumn(name string) table.Column {
-	if slices.Contains(textColumns, name) {
-		return table.Column{Name: name, Texts: []string{}}
-	}
-	return table.Column{Name: name, Numbers: []float64{}}
-}
-
 // textColumns are the columns of series that hold text.
 var textColumns = []string{"port", "class", "nic", "qpn", "transfer", "flow"}

@@ -2,8 +2,10 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/output"
@@ -40,8 +42,8 @@ func TableNames() []string {
 	return []string{RunTable, Ports, Classes, Pauses, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
-// EmptyTable returns a table without rows, for its columns. It returns nil for series, whose
-// columns depend on the systems of the lab, and for an unknown name.
+// EmptyTable returns a table without rows, for its columns; nil for an unknown name. A series has
+// all columns that it can have in any lab.
 func EmptyTable(name string) *table.Table {
 	switch name {
 	case RunTable:
@@ -62,10 +64,26 @@ func EmptyTable(name string) *table.Table {
 		return NewFlowTable(records.Names{}).Tables()[1]
 	case NICs:
 		return table.Of[counter](name, nil)
+	case QueueSeries:
+		return emptySeries(name, recording.QueueColumns())
+	case FlowSeries:
+		return emptySeries(name, recording.FlowColumns())
 	case experiment.LatenessTable:
 		return table.Of[lateness](name, nil)
 	}
 	return nil
+}
+
+func emptySeries(name string, columns []string) *table.Table {
+	t := &table.Table{Name: name}
+	for _, c := range columns {
+		if slices.Contains(textColumns, c) {
+			t.Columns = append(t.Columns, table.Column{Name: c, Texts: []string{}})
+		} else {
+			t.Columns = append(t.Columns, table.Column{Name: c, Numbers: []float64{}})
+		}
+	}
+	return t
 }
 
 // runRow is the row of the table run.

@@ -227,6 +227,10 @@ func TestErrors_HaveTheirPlace(t *testing.T) {
 		{`record: {every: 10us, queues: "s1:*"}`, "record: {every: 10us}", "every has no effect without a series"},
 		{`record: {every: 10us, queues: "s1:*"}`, "record: {}", "nothing records queues over time"},
 		{"of: streams, column: loss_share", "of: stream, column: loss_share", `did you mean "streams"?`},
+		{"longest: {of: queue-series, column: queue_bytes", "longest: {of: queue-series, column: queue_byte", `did you mean "queue_bytes"?`},
+		{"kind: time, of: queue-series, column: queue_bytes", "kind: time, of: queue-series, column: point_fair_rat_bps", `did you mean "point_fair_rate_bps"?`},
+		{"kind: time, of: queue-series, column: queue_bytes", "kind: time, of: queue-series, column: point_fair_rate_bps", ""}, // some labs have it
+		{`{class: "", time_s: ">=10us"}`, `{clas: "", time_s: ">=10us"}`, `did you mean "class"?`},
 		{"paper:\n  - {measure: loss, at: {queue: deep}, value: 1%, source: Fig. 1, origin: text}\n", "paper:\n", ""},
 		{"ratio: loss / longest", "ratio: {of: streams}", "a measure needs of, the table, and column"},
 		{"ratio: loss / longest", "ratio: {of: streams, column: from}", "only count applies"},

@@ -133,8 +133,8 @@ func (v *resolver) adoptColumns(column *string, where yamlfile.Dict[yamlfile.One
 	}
 }
 
-// checkTable checks the names of a table and of its columns, and the conditions. Names of columns of
-// series are not checked, as they depend on the systems of the lab.
+// checkTable checks the names of a table and of its columns, and the conditions. A series
+// may lack a column in a lab without the system that it belongs to.
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
 	t := v.emptyTable(*of)
 	if names := v.tableNames(); !slices.Contains(names, *of) {
@@ -148,7 +148,7 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 		v.ReportFault(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
 	}
 	check := func(place any, name string) bool {
-		if t != nil && t.FindColumn(name) == nil {
+		if t.FindColumn(name) == nil {
 			v.ReportFault(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
 			return false
 		}
@@ -160,10 +160,7 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 		if !check(&where[i].Name, name) {
 			continue
 		}
-		c := cell.SeriesColumn(name)
-		if t != nil {
-			c = *t.FindColumn(name)
-		}
+		c := *t.FindColumn(name)
 		for k := range where[i].Value {
 			f := table.Filter{{Column: name, Any: []string{string(where[i].Value[k])}}}
 			if _, err := f.FilterRows(&table.Table{Name: *of, Columns: []table.Column{c}}); err != nil {

@@ -35,6 +35,9 @@ type Kind struct {
 	Settings func(preset string, line units.Rate) Settings
 	// Gauges describes the values of Service.AppendGauges.
 	Gauges []gauge.Gauge
+	// FlowGauges describes the values of the service's flows, apart from those of rate controls:
+	// what Service.FlowGauges returns has no others.
+	FlowGauges []gauge.Gauge
 }
 
 // Settings are the parameters of a service: a pointer to a struct whose fields have yaml, json and

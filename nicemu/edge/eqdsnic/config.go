@@ -103,6 +103,7 @@ func init() {
 			{Name: "native_lost", Help: "messages abandoned by the sender, for no socket, or without room in the socket"},
 			{Name: "refused", Help: "packets from other hosts without room, or of no tunnel"},
 		},
+		FlowGauges: flowGauges,
 	})
 }
 

@@ -32,16 +32,19 @@ func (s *service) AppendGauges(now units.Time, values []float64) []float64 {
 		float64(s.native.sent), float64(s.native.received), float64(s.native.lost), float64(s.refused))
 }
 
-// FlowGauges implements edge.Service: those of a tunnel.
+// flowGauges are those of a tunnel.
+var flowGauges = []gauge.Gauge{
+	{Name: "credit", Unit: gauge.Bytes, Help: "remaining credit", Brief: true},
+	{Name: "pull_queue", Help: "packets of credit requested and not yet received"},
+	{Name: "unacknowledged", Help: "unacknowledged packets", Brief: true},
+	{Name: "resent", Help: "data packets sent again"},
+	{Name: "timeouts", Help: "retransmission timeouts"},
+	{Name: "rtt", Unit: gauge.Seconds, Help: "smoothed RTT over all paths", Brief: true},
+}
+
+// FlowGauges implements edge.Service.
 func (s *service) FlowGauges() []gauge.Gauge {
-	return []gauge.Gauge{
-		{Name: "credit", Unit: gauge.Bytes, Help: "remaining credit", Brief: true},
-		{Name: "pull_queue", Help: "packets of credit requested and not yet received"},
-		{Name: "unacknowledged", Help: "unacknowledged packets", Brief: true},
-		{Name: "resent", Help: "data packets sent again"},
-		{Name: "timeouts", Help: "retransmission timeouts"},
-		{Name: "rtt", Unit: gauge.Seconds, Help: "smoothed RTT over all paths", Brief: true},
-	}
+	return flowGauges
 }
 
 // FlowCount implements edge.Service: tunnels to other hosts.
