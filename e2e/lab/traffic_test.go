@@ -380,10 +380,12 @@ func statistic(l *testlab.Lab, host, name string) uint64 {
 
 // TestTwoClocks_DropTheSamePackets: a drop-tail queue overloaded by iperf3 in wall-clock time, and
 // by modelled UDP in virtual time, drops what it must drop of the packets that came, and is as long
-// as it must be, to the packet. What comes differs: a real program is late when the machine is busy.
+// as it must be, to the packet: with exact clocks, as 50 ppm are a packet. What comes differs: a real
+// program is late when the machine is busy.
 func TestTwoClocks_DropTheSamePackets(t *testing.T) {
 	t.Parallel()
 	const text = `
+clock: exact
 topology:
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
   links:
