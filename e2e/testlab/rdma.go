@@ -124,8 +124,11 @@ func (s *Program) Serve(l *Lab) {
 	if port == "" {
 		l.T.Fatalf("it is not known where %s listens", s.argv[0])
 	}
+	listens := func() bool { return l.ListensRDMA(s.host, port) || l.ListensTCP(s.host, port) }
+	// A server before it has ended, but its listener may still be there.
+	l.WaitFor("nothing listens on port "+port+" of "+s.host, func() bool { return !listens() })
 	s.Begin(l)
-	s.WaitFor(l, "it listens on port "+port, func() bool { return l.ListensRDMA(s.host, port) || l.ListensTCP(s.host, port) })
+	s.WaitFor(l, "it listens on port "+port, listens)
 }
 
 // RunRDMA runs a server in h1 and its client in h2, which both have to succeed, and returns

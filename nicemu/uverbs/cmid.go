@@ -304,10 +304,17 @@ func (p *ports) findPort(i *cmID) error {
 		i.local = netip.AddrPortFrom(i.local.Addr(), port)
 	}
 	key := portKey{i.space, port}
-	for _, other := range p.users[key] {
-		if addressesOverlap(i.local.Addr(), other.local.Addr()) && !(i.reuse && other.reuse) {
+	for n := 0; n < len(p.users[key]); n++ {
+		other := p.users[key][n]
+		if !addressesOverlap(i.local.Addr(), other.local.Addr()) || i.reuse && other.reuse {
+			continue
+		}
+		if other.session == i.session || other.session.memory.isConnected() {
 			return fmt.Errorf("%w: port %d", syscall.EADDRINUSE, port)
 		}
+		// Its process has ended, whose parent may know that already, and the server not yet.
+		other.session.destroyIDs()
+		n = -1
 	}
 	p.users[key] = append(p.users[key], i)
 	i.bound = true

@@ -16,6 +16,8 @@ type host interface {
 	memory.Backing
 	// hasMapped reports whether the first and the last of n bytes can be read.
 	hasMapped(addr, n uint64) bool
+	// isConnected reports whether the process still exists and runs the same program.
+	isConnected() bool
 	// markEnded ends all access.
 	markEnded()
 	// closeProcess closes descriptors, once the memory is no longer used.

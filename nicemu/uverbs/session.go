@@ -289,6 +289,18 @@ func (x *session) destroySome() bool {
 	return len(x.objects) > 0
 }
 
+// destroyIDs destroys the IDs of the connection manager of a process that has ended, which hold
+// ports that another process wants.
+func (x *session) destroyIDs() {
+	for _, h := range x.destructionOrder() {
+		if o := x.objects[h].it; isID(o) {
+			x.destroyObject(o)
+			x.releaseObject(o)
+			x.dropHandle(h)
+		}
+	}
+}
+
 // destructionOrder returns the handles of all objects in the order of their destruction.
 func (x *session) destructionOrder() (all []uint32) {
 	var by [len(ranks) + 1][]uint32
@@ -318,7 +330,7 @@ func (x *session) releaseObject(o any) {
 
 // ranks are the types of objects in the order of their destruction.
 var ranks = [...]func(any) bool{
-	func(o any) bool { _, ok := o.(*cmID); return ok },
+	isID,
 	func(o any) bool { q, ok := o.(*queue); return ok && q.qp != nil },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.srq != nil },
 	func(o any) bool { _, ok := o.(*completions); return ok },
@@ -327,6 +339,8 @@ var ranks = [...]func(any) bool{
 	func(o any) bool { _, ok := o.(*nicemu.MR); return ok },
 	func(o any) bool { _, ok := o.(*domain); return ok },
 }
+
+func isID(o any) bool { _, ok := o.(*cmID); return ok }
 
 // destroyObject destroys an object on which no remaining object depends.
 func (x *session) destroyObject(o any) {

@@ -3,6 +3,7 @@ package uverbs
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -213,6 +214,42 @@ func TestInline_FillsTheEntry(t *testing.T) {
 			t.Errorf("max_send_sge %d, max_inline_data %d: %d in entries of %d bytes, not %d", q.sges, q.inline, a.MaxInline, a.SendStride, q.want)
 		}
 		must[none](c, opDestroyQP, handleMsg{Handle: a.Handle})
+	}
+}
+
+// TestPorts_OfAnEndedProcessAreFree: a program that starts after another has ended gets its port, also
+// while the server has not noticed the end. A port of a program that runs stays its own.
+func TestPorts_OfAnEndedProcessAreFree(t *testing.T) {
+	w := newWorld(t)
+	listen := func(c *client) error {
+		channel := must[handleMsg](c, opCMCreateChannel, none{}).Handle
+		id := must[handleMsg](c, opCMCreateID, cmCreateID{Channel: channel, PortSpace: uint32(spaceTCP)}).Handle
+		if err := c.ask(opCMBind, cmAddress{ID: id, Local: endpoint{IP: [16]byte{10: 0xff, 0xff, 10, 0, 0, 1}, Family: unix.AF_INET, Port: 7471}}).err; err != nil {
+			return err
+		}
+		return c.ask(opCMListen, cmListen{ID: id}).err
+	}
+	first, second, third := w.connect(), w.connect(), w.connect()
+	for _, c := range []*client{first, second, third} {
+		c.greet()
+	}
+	if err := listen(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := listen(second); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the port of a program that runs: %v", err)
+	}
+	first.memory.markEnded()
+	if err := listen(second); err != nil {
+		t.Errorf("the port of a program that has ended: %v", err)
+	}
+	if err := listen(third); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the port of the second program: %v", err)
+	}
+	first.close()
+	w.run()
+	if err := listen(third); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the port of the second program, later: %v", err)
 	}
 }
 

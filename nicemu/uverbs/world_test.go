@@ -97,6 +97,8 @@ func (s *slice) hasMapped(addr, n uint64) bool {
 	return f == memory.OK && n > 0
 }
 
+func (s *slice) isConnected() bool { return s.Data != nil }
+
 func (s *slice) markEnded() { s.Data = nil }
 
 func (s *slice) closeProcess() {}
