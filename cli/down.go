@@ -23,8 +23,8 @@ func newDown() *cobra.Command {
 		Short: "End a lab, print its report and remove everything it made",
 		Long: `End a lab and print its report. Programs still running in its hosts are ended.
 What a crashed lab left behind is removed as well. Without a name it ends the
-only lab, if that was started from this terminal or directory; otherwise it asks,
-or without a terminal wants the name.`,
+lab that WEFT_LAB names, or the only one, if that was started from this terminal
+or directory; otherwise it asks, or without a terminal wants the name.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
 	}
@@ -50,6 +50,9 @@ or without a terminal wants the name.`,
 }
 
 func labsToEnd(name string, all bool) ([]netnslab.Info, error) {
+	if name == "" && !all {
+		name = os.Getenv(labVariable)
+	}
 	switch {
 	case name != "" && all:
 		return nil, badInput(fmt.Errorf("both --all and the lab %s are given: give one", name))

@@ -144,7 +144,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 
 // labFlag adds the flag that selects a lab.
 func labFlag(c *cobra.Command) *string {
-	name := c.Flags().StringP("lab", "l", "", "the lab; needed only when several are running")
+	name := c.Flags().StringP("lab", "l", "", "the lab; by default "+labVariable+", or the only running one")
 	_ = c.RegisterFlagCompletionFunc("lab", completeLabs)
 	return name
 }
@@ -160,17 +160,21 @@ func labOf(args []string, flag string) (string, error) {
 	return args[0], nil
 }
 
-// findLab finds the running lab of that name, or the only one.
+// labVariable is the environment variable with the name of the lab of commands that give none.
+const labVariable = "WEFT_LAB"
+
+// findLab finds the running lab of that name. Without a name it finds the one that labVariable
+// names, or the only one.
 func findLab(name string) (netnslab.Info, error) {
 	if name != "" {
-		info, err := netnslab.FindLab(name)
+		return findNamedLab(name)
+	}
+	if name := os.Getenv(labVariable); name != "" {
+		info, err := findNamedLab(name)
 		if err != nil {
-			return info, err
+			err = fmt.Errorf("%s=%s: %w", labVariable, name, err)
 		}
-		if !info.Running {
-			return info, fmt.Errorf("lab %s is not running: its process ended without cleaning up; remove what is left with: weft down %s", name, name)
-		}
-		return info, nil
+		return info, err
 	}
 	all, err := netnslab.ListLabs()
 	if err != nil {
@@ -195,7 +199,19 @@ func findLab(name string) (netnslab.Info, error) {
 	for _, i := range running {
 		names += " " + i.Name
 	}
-	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab", names[1:]))
+	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab or %s", names[1:], labVariable))
+}
+
+// findNamedLab finds the running lab of that name.
+func findNamedLab(name string) (netnslab.Info, error) {
+	info, err := netnslab.FindLab(name)
+	if err != nil {
+		return info, err
+	}
+	if !info.Running {
+		return info, fmt.Errorf("lab %s is not running: its process ended without cleaning up; remove what is left with: weft down %s", name, name)
+	}
+	return info, nil
 }
 
 // rootsLabs reminds an ordinary user that root's labs are separate.
