@@ -36,12 +36,23 @@ func (m *Measure) DescribeMeasure() string {
 	}
 	text += " of " + m.Of
 	for i, c := range m.Where {
-		text += [...]string{" where ", " and "}[min(i, 1)] + c.Column + " " + strings.Join(c.Any, " or ")
+		text += [...]string{" where ", " and "}[min(i, 1)] + c.Column + " " + anyOf(c.Any)
 	}
 	if m.By != "" {
 		text += " by " + m.By
 	}
 	return text
+}
+
+// anyOf lists the values of a condition. An empty one is the row of a port as a whole.
+func anyOf(values []string) string {
+	shown := slices.Clone(values)
+	for i, v := range shown {
+		if v == "" {
+			shown[i] = `""`
+		}
+	}
+	return strings.Join(shown, " or ")
 }
 
 // WriteText prints the report as text, with a table for each measure.
