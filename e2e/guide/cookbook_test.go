@@ -96,6 +96,7 @@ var shown = map[string]struct {
 	},
 	"Capture drops with their reasons in Wireshark":   {want: []string{"dropped: the queue's limit is reached at s1:2 out, queue "}},
 	"Run perftest without RDMA hardware":              {want: []string{"roce0", "020000fffe000001", " 65536      5000", "port_xmit_packets"}},
+	"Write a first RDMA program":                      {want: []string{"hello over RDMA\nsuccess", "CM: ConnectRequest", "RC Send Only"}},
 	"Emulate a link that is too fast for the machine": {shorter: map[string]string{"-n 500M": "-n 50M"}, want: []string{"The file says 100", "programs see the lab's clock", "sender"}},
 	"Run a program under gdb":                         {want: []string{"in netdial ()", "in iperf_connect ()"}},
 }
@@ -117,7 +118,7 @@ func TestCookbook_CommandsWork(t *testing.T) {
 			if err := testlab.BuildSlowClock(); err != nil {
 				t.Fatal(err)
 			}
-			s := startLabShell(t, &r, "bash", "iperf3", "ib_write_bw", "tshark", "gdb", "pgrep")
+			s := startLabShell(t, &r, "bash", "iperf3", "ib_write_bw", "tshark", "gcc", "gdb", "pgrep")
 			var all []string
 			for _, x := range r.steps {
 				if virtual.MatchString(x.command) || strings.Contains(x.command, "wireshark") || x.command == "weft top" {

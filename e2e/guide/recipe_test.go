@@ -23,7 +23,7 @@ type step struct {
 
 var (
 	block    = regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```")
-	fileName = regexp.MustCompile("`([a-z-]+\\.(?:yaml|cm))`")
+	fileName = regexp.MustCompile("`([a-z-]+\\.(?:yaml|cm|c))`")
 	labName  = regexp.MustCompile(`(?m)^name: (\S+)$`)
 )
 
@@ -60,7 +60,7 @@ func readRecipes(t *testing.T, page string) (all []recipe) {
 				r.steps = append(r.steps, readSteps(content)...)
 			case strings.HasPrefix(content, "weft "):
 				r.steps = append(r.steps, readScript(content)...)
-			case strings.HasSuffix(name, ".cm"):
+			case strings.HasSuffix(name, ".cm"), kind == "c":
 				r.files[name] = content
 			}
 		}

@@ -133,6 +133,9 @@ func (s *shell) awaitEffect(command string) {
 			s.lab.WaitListening(h, "5201")
 		}
 	}
+	if strings.HasSuffix(command, "./hello &") {
+		s.lab.WaitFor("the server listens", func() bool { return s.lab.ListensRDMA("h1", "7471") })
+	}
 	if strings.Contains(command, "ib_write_bw") && strings.Contains(command, ">/dev/null &") {
 		ports := []string{"18515"}
 		if m := loop.FindStringSubmatch(command); m != nil {
