@@ -175,6 +175,30 @@ func TestRun_ManyProgramsDoNotAffectEachOther(t *testing.T) {
 	}
 }
 
+// TestOutput_IsReadAfterTheDeadline: what a program has written before its end is read, also if the
+// reader gets no processor until the wait for more is over.
+func TestOutput_IsReadAfterTheDeadline(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := w.WriteString("the end"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	o, b := &output{File: r}, make([]byte, 100)
+	if n, err := o.Read(b); string(b[:n]) != "the end" || err != nil {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if n, err := o.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("with the program's children holding it open: %q, %v", b[:n], err)
+	}
+}
+
 // A signal reaches the program and its children; when a client goes
 // away, its program ends.
 func TestSignals_ReachTheProgram(t *testing.T) {
