@@ -28,6 +28,8 @@ type Report struct {
 	Summaries []Summary    `json:"summaries"`
 	Verdicts  []Verdict    `json:"expectations,omitempty"`
 	Partial   string       `json:"partial,omitempty"` // why some cells were not run
+	// Unsteady are the combinations of levels without a steady state.
+	Unsteady []Growth `json:"unsteady,omitempty"`
 }
 
 // Header describes a measure in a report.
@@ -113,6 +115,7 @@ func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command str
 		r.Partial = fmt.Sprintf("%d of %d cells were not run", missing, len(r.Cells))
 	}
 	r.Verdicts = e.EvaluateExpectations(r.Summaries)
+	r.Unsteady = e.findUnsteady(outcomes)
 	return r
 }
 

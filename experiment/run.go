@@ -48,7 +48,7 @@ func (e *Experiment) measureOutcome(b table.Bundle) Outcome {
 	if err != nil {
 		return Outcome{State: Failed, Error: err.Error()}
 	}
-	return Outcome{State: Done, Values: values, Late: explainLateness(b), Traffic: trafficFailures(b)}
+	return Outcome{State: Done, Values: values, Late: explainLateness(b), Traffic: trafficFailures(b), Growth: backlogGrowth(b)}
 }
 
 // The tables and columns in which a cell says what became of its flows and transfers.

@@ -80,8 +80,11 @@ type Outcome struct {
 	Log   string `json:"log,omitempty"`   // the end of its log
 	Late  string `json:"late,omitempty"`  // why the machine did not keep up with it; "" if it did
 	// Traffic says which of its modelled flows and transfers failed; "" if none did.
-	Traffic string             `json:"traffic_failures,omitempty"`
-	Values  map[string][]Value `json:"values,omitempty"`
+	Traffic string `json:"traffic_failures,omitempty"`
+	// Growth is the growth of the backlog of its open-loop flows, as a share of what they offer;
+	// unknown without such flows. See Report.Unsteady.
+	Growth table.Number       `json:"backlog_growth"`
+	Values map[string][]Value `json:"values,omitempty"`
 }
 
 // State is the state of a cell.

@@ -72,6 +72,9 @@ func (r *Report) WriteText(w io.Writer) {
 	if n := r.CountTraffic(); n > 0 {
 		fmt.Fprintf(w, "FAILED   modelled traffic of %d of %d cells, see below\n", n, len(r.Cells))
 	}
+	if n := len(r.Unsteady); n > 0 {
+		fmt.Fprintf(w, "UNSTEADY %d of %d combinations, see below\n", n, r.countCombinations())
+	}
 	together := r.measuresOfOneTable()
 	if len(together) > 1 {
 		fmt.Fprintln(w)
@@ -84,6 +87,7 @@ func (r *Report) WriteText(w io.Writer) {
 		fmt.Fprintln(w)
 		r.writeMeasure(w, &r.Measures[i])
 	}
+	r.writeUnsteady(w)
 	r.writeFailures(w)
 	r.writeVerdicts(w)
 }
@@ -255,11 +259,11 @@ func (r *Report) writeFailures(w io.Writer) {
 
 // cellName returns the name of a cell.
 func (r *Report) cellName(c *CellReport) string {
-	words := make([]string, len(c.Levels))
-	for f, l := range c.Levels {
-		words[f] = r.Factors[f].Name + "=" + l
+	seed := fmt.Sprintf("seed=%d", c.Seed)
+	if len(c.Levels) == 0 {
+		return seed
 	}
-	return strings.Join(append(words, fmt.Sprintf("seed=%d", c.Seed)), " ")
+	return r.combinationName(c.Levels) + " " + seed
 }
 
 // writeVerdicts prints the expectations and whether they hold.

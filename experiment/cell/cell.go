@@ -44,7 +44,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err := r.Do(ctx); err != nil {
 		return nil, err
 	}
-	all := slices.Concat(RunTables(r.Fabric, r.Pauses()), flows.Tables())
+	all := slices.Concat(RunTables(r.Fabric, r.Pauses(), flows), flows.Tables())
 	for _, s := range series {
 		t, err := ReadSeries(s.name, &s.csv)
 		if err != nil {

@@ -100,6 +100,7 @@ type runRow struct {
 	Marked     uint64  `json:"marked_packets"`
 	Trimmed    uint64  `json:"trimmed_packets"`
 	Held       uint64  `json:"held_packets"`
+	Growth     float64 `json:"backlog_growth_share"` // see FlowTable.backlogGrowth
 }
 
 // port is a row of the table of ports.
@@ -198,8 +199,8 @@ func ProgramTables(r *experiment.Real) (table.Bundle, error) {
 }
 
 // RunTables returns the tables of a run that has ended, with the pauses of its ports, except
-// those of flows of patterns. Tables without rows are included.
-func RunTables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
+// those of flows of patterns, which flows has. Tables without rows are included.
+func RunTables(fb *fabric.Fabric, stops []pauses.Record, flows *FlowTable) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port
 	var classes []class
@@ -239,7 +240,7 @@ func RunTables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
 	return table.Bundle{
 		table.Of(RunTable, []runRow{{
 			Emulated: now.Seconds(), Trace: fmt.Sprintf("%016x", fb.Trace()), Seed: fb.Plan.Seed, Deadlocks: len(fb.Deadlocks()), Entered: a.Entered, Originated: a.Originated,
-			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held,
+			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held, Growth: flows.backlogGrowth(fb.Plan, now),
 		}}),
 		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Pauses, stops), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
 	}

@@ -135,7 +135,7 @@ func (r *Runner) runOnce(ctx context.Context, j *experiment.Job, try int) (table
 	case c.err != nil:
 		return nil, nil, c.err
 	}
-	tables := append(cell.RunTables(l.Fabric(), pauseLog.Records()), flows.Tables()...)
+	tables := append(cell.RunTables(l.Fabric(), pauseLog.Records(), flows), flows.Tables()...)
 	more, err := cell.ProgramTables(j.Real)
 	if err != nil {
 		return nil, nil, err

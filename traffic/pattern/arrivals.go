@@ -64,6 +64,8 @@ func (a Arrivals) Make() (Pattern, error) {
 
 func (a *arrivals) Hosts() []int { return a.basic.hosts }
 
+func (a *arrivals) isOpenLoop() bool { return true }
+
 // cumulativeShare returns a host's part of all flows: the shares of the hosts up to it minus the
 // shares of the hosts before it, so that parts add up.
 func (a *arrivals) cumulativeShare(i int) int {

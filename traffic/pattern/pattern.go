@@ -79,6 +79,17 @@ func Together(p Pattern) [][]int {
 	return nil
 }
 
+// open is a Pattern that may be an open loop.
+type open interface{ isOpenLoop() bool }
+
+// IsOpenLoop reports whether a pattern creates flows again and again, whatever becomes of earlier
+// ones (Arrivals, and Requests at times of their own). A network that does not carry what such a
+// pattern offers has no steady state.
+func IsOpenLoop(p Pattern) bool {
+	o, ok := p.(open)
+	return ok && o.isOpenLoop()
+}
+
 // openLoop is the part of an agent that ignores the outcome of its flows.
 type openLoop struct{}
 

@@ -65,6 +65,8 @@ type requests struct {
 
 func (q *requests) Hosts() []int { return q.basic.hosts }
 
+func (q *requests) isOpenLoop() bool { return q.Every > 0 }
+
 // Make checks q and makes its pattern.
 func (q Requests) Make() (Pattern, error) {
 	if err := checkHosts("aggregators", q.Aggregators, 1); err != nil {
