@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/nicemu"
 )
 
 // addressBook has the addresses that interfaces with NICs got while the lab runs, in addition to
@@ -63,27 +62,4 @@ func (f *Fabric) RemoveAddress(node, index int, a netip.Addr) {
 		f.added.setHolder(a, plan.End{Node: node, Port: index}, false)
 		d.RemoveAddress(a)
 	}
-}
-
-// findNear returns the port on the links of a station's interface with an address that it got while
-// the lab runs, or with a link-local one.
-func (f *Fabric) findNear(s *Station, a netip.Addr) (plan.End, bool) {
-	near := f.Neighbours(s)
-	for _, e := range f.added.holders(a) {
-		if e != s.end() && near.Reaches(e) {
-			return e, true
-		}
-	}
-	if m, ok := nicemu.EthernetOf(a); ok {
-		return near.PortWithMAC(m)
-	}
-	return plan.End{}, false
-}
-
-// findPort returns the port that a station's packets to an address are for.
-func (f *Fabric) findPort(s *Station, a netip.Addr) (plan.End, bool) {
-	if e, ok := f.findNear(s, a); ok {
-		return e, true
-	}
-	return f.topology.PortOf(a)
 }

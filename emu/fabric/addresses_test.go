@@ -33,7 +33,7 @@ topology:
 	at := func(host string) int { n, _ := f.Plan.Node(host); return n }
 	finds := func(from string, to netip.Addr) string {
 		s := f.Station(at(from), 0)
-		p, ok := f.pathTo(s, to)
+		p, ok := s.Network.PathTo(to)
 		if !ok {
 			return ""
 		}
@@ -59,7 +59,7 @@ topology:
 	check("h1", added, "h2")
 	check("h2", added, "r1") // to others with the address: it has none itself
 	check("h4", added, "r1")
-	if f.holderOf(f.Station(at("h1"), 0), added) != "h2:eth0" || f.Station(at("h1"), 0).tripTo(added, 1000, 64).RTT == 0 {
+	if networkOf(f.Station(at("h1"), 0)).holderOf(added) != "h2:eth0" || f.Station(at("h1"), 0).Network.TripTo(added, 1000, 64).RTT == 0 {
 		t.Error("the port with the address, or the path to it, is not known")
 	}
 	f.AddAddress(at("h3"), 0, added)

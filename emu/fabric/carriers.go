@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
@@ -78,14 +77,14 @@ func (f *Fabric) orderOf(s *Station, a netip.Addr) int {
 // addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are
 // members of the table.
 func (b *trafficBuilder) addCarrier(s *Station, members []int32) error {
-	n, ok := s.nic.(*nic)
-	if !ok {
+	d := s.EmulatedNIC()
+	if d == nil {
 		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(s.Node, s.Index), b.Plan.Nodes[s.Node].Name)
 	}
-	if n.Line() == 0 {
-		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", n.Name())
+	if d.Line() == 0 {
+		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", d.Name())
 	}
-	c, err := carrier.NewNIC(b.hosts[s.Node], b.table, n.Device, members...)
+	c, err := carrier.NewNIC(b.hosts[s.Node], b.table, d, members...)
 	if err != nil {
 		return err
 	}
@@ -128,7 +127,7 @@ func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrie
 func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
-		Pool: s.pool, MAC: s.MAC, Line: s.LineRate(), Send: s.OriginatePacket,
+		Pool: s.Pool, MAC: s.MAC, Line: s.LineRate(), Send: s.OriginatePacket,
 		Ends: func(peer int) (from, to netip.Addr, failure string) {
 			if !part[peer] {
 				return from, to, "the destination host is not part of the traffic"
@@ -139,20 +138,20 @@ func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carri
 			}
 			return p.Source, p.Destination, ""
 		},
-		PathTo: func(to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
+		PathTo: s.Network.PathTo,
 	}
 }
 
 // registerReceiver registers receive for the packets of a protocol at a station, ahead of other
 // traffics and the NIC. receive reports whether a packet belongs to its traffic.
 func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
-	before := s.takers[m]
+	before := s.ReceiverOf(m)
 	s.SetReceiver(m, func(now units.Time, p *packet.Packet) {
 		if !receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
 		}
-		s.pool.Free(p)
+		s.Pool.Free(p)
 	})
 }
 
@@ -176,13 +175,9 @@ func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *Station, part map
 			return bytes
 		},
 		Waiting: func(now units.Time, dscp uint8) int {
-			prio := uint8(0)
-			if s.chassis != nil {
-				prio = s.chassis.Map.DSCP[dscp]
-			}
-			return s.Port.WaitingPackets(now, prio)
+			return s.Port.WaitingPackets(now, s.PriorityOf(dscp))
 		},
-		Trip:    s.tripTo,
+		Trip:    s.Network.TripTo,
 		Offload: b.Plan.Nodes[s.Node].Offload == plan.OffloadOn,
 		Rand:    sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
 	}

@@ -37,7 +37,7 @@ func (f *Fabric) addClasses(n int) {
 	}
 	for _, s := range f.stations[n] {
 		if s != nil {
-			s.chassis = c
+			s.SetChassis(c)
 		}
 	}
 	for i, p := range ports {

@@ -1,11 +1,10 @@
 package fabric
 
 import (
-	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/packet"
@@ -13,6 +12,7 @@ import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/class"
 )
 
 // edgeHost joins an edge service to a station. It is the edge.Host of the service.
@@ -21,6 +21,8 @@ type edgeHost struct {
 	station   *Station
 	chosen    edge.Choice
 	service   edge.Service
+	limit     [class.Count]units.Bytes // of the port's classes
+	line      units.Rate               // of the link when the run begins
 	outlet    *edge.Outlet
 	timer     sim.Timer
 
@@ -44,25 +46,16 @@ type backlog struct {
 	full  bool
 }
 
-// addEdge adds the edge service of a host's interface, if it has one.
-func (f *Fabric) addEdge(s *Station) {
-	node := &f.Plan.Nodes[s.Node]
-	if node.Edge.Settings == nil || s.Port.Link() == nil {
-		return
-	}
-	name := f.Plan.PortName(s.Node, s.Index)
-	h := &edgeHost{station: s, chosen: node.Edge, outlet: edge.NewOutlet(s.Port)}
-	h.timer = f.engineOf(s.Node).NewTimer(h)
+// AddEdge gives the station an edge service. limit is the most that each class of the port may
+// hold (edge.Env.Limit), and random is for the service. Call it before AddNIC.
+func (s *Station) AddEdge(c edge.Choice, limit [class.Count]units.Bytes, random *rand.Rand) {
+	h := &edgeHost{station: s, chosen: c, limit: limit, line: s.Port.Link().Rate(), outlet: edge.NewOutlet(s.Port)}
+	h.timer = s.Engine.NewTimer(h)
 	h.Port = h.outlet.ServicePort(h)
-	env := edge.Env{
-		Host: h, Name: name, Line: s.LineRate(), MTU: s.Port.Link().MTU(), Classes: &node.QoS.Map,
-		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
-		Now: f.engineOf(s.Node).Now,
-	}
-	for _, c := range node.Ports[s.Index].Classes {
-		env.Limit[c.Priority] = c.Limit
-	}
-	h.service = node.Edge.Settings.New(env)
+	h.service = c.Settings.New(edge.Env{
+		Host: h, Name: s.Name, Line: s.LineRate(), MTU: s.Port.Link().MTU(), Classes: &s.chassis.Map,
+		Limit: limit, Rand: random, Pool: s.Pool, Now: s.Engine.Now,
+	})
 	if t, ok := h.service.(edge.Taker); ok {
 		s.SetReceiver(t.TakenProtocol(), t.TakePacket)
 	}
@@ -118,23 +111,28 @@ func (h *edgeHost) DeliverPacket(now units.Time, p *packet.Packet) {
 
 func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
 	h.station.countIn(p)
-	h.station.pool.Free(p)
+	h.station.Pool.Free(p)
 }
 
+// Peer runs on the engine of the host, and reads what does not change of the other.
 func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
-	f := h.station.fabric
-	end, ok := f.findPort(h.station, a)
-	if !ok {
-		return found, false
-	}
-	s := f.stations[end.Node][end.Port]
+	s := h.station.Network.StationWith(a)
 	if s == nil || s == h.station || s.edge == nil || s.edge.chosen.Name != h.chosen.Name {
 		return found, false
 	}
-	port := &f.Plan.Nodes[end.Node].Ports[end.Port]
-	found.Line = f.Plan.Links[port.Link].Dir[port.End].Rate
-	found.Address, ok = plan.AddressOf(port, a.Is6())
+	found.Line = s.edge.line
+	found.Address, ok = s.firstAddress(a.Is6())
 	return found, ok
+}
+
+// firstAddress returns the first address of an IP version.
+func (s *Station) firstAddress(ipv6 bool) (netip.Addr, bool) {
+	for _, a := range s.Addresses {
+		if a.Is6() == ipv6 {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
@@ -144,7 +142,7 @@ func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 		s.Port.DiscardPacket(now, p, fate)
 		return
 	}
-	if dst, src := p.MACs(); dst != s.MAC && s.fabric.topology.Routed() {
+	if dst, src := p.MACs(); dst != s.MAC && s.Routed {
 		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {
 			p.Dst.EncodeTo(p.Frame)
@@ -155,7 +153,7 @@ func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 
 func (h *edgeHost) Finish(p *packet.Packet) {
 	h.finished++
-	h.station.pool.Free(p)
+	h.station.Pool.Free(p)
 }
 
 func (h *edgeHost) Notify(now units.Time, p *packet.Packet) bool {
@@ -168,11 +166,11 @@ func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now
 func (h *edgeHost) Address(p *packet.Packet) bool {
 	s, m := h.station, p.Message
 	if h.to != m.To {
-		path, ok := s.fabric.pathTo(s, m.To)
+		path, ok := s.Network.PathTo(m.To)
 		if !ok {
 			return false
 		}
-		from, ok := s.fabric.topology.Source(s.end(), m.To)
+		from, ok := s.Network.SourceTo(m.To)
 		if !ok {
 			return false
 		}
@@ -186,14 +184,14 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 }
 
 func (h *edgeHost) Ends(flow int32) (from, to netip.Addr) {
-	return h.station.fabric.flowAddresses(flow)
+	return h.station.Network.EndsOfFlow(flow)
 }
 
 func (h *edgeHost) Trip(key packet.FlowKey, size, answer units.Bytes) cc.Path {
 	if key.Flow >= 0 {
-		return h.station.trip(h.station.fabric.flowEnds[key.Flow][1].station, size, answer)
+		return h.station.Network.TripOfFlow(key.Flow, size, answer)
 	}
-	return h.station.tripTo(key.To, size, answer)
+	return h.station.Network.TripTo(key.To, size, answer)
 }
 
 func (h *edgeHost) Waits(now units.Time, p *packet.Packet) { h.wait(now, p, p.Size) }
@@ -229,9 +227,9 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 		h.backlogs = make([]backlog, queues)
 	}
 	h.high, h.full, h.room = high, f, math.MaxInt64
-	for _, c := range s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Classes {
-		if c.Limit > 0 {
-			h.room = min(h.room, c.Limit/2)
+	for _, limit := range h.limit {
+		if limit > 0 {
+			h.room = min(h.room, limit/2)
 		}
 	}
 }
@@ -239,8 +237,8 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 // HasEdge reports whether the station has an edge service.
 func (s *Station) HasEdge() bool { return s.edge != nil }
 
-// EdgeService returns the edge service of the station; nil if it has none. The rules of
-// Fabric.EdgeOf apply.
+// EdgeService returns the edge service of the station; nil if it has none. Use it from code that
+// the host's engine runs, or while that engine does not run.
 func (s *Station) EdgeService() edge.Service {
 	if s.edge == nil {
 		return nil
@@ -248,36 +246,19 @@ func (s *Station) EdgeService() edge.Service {
 	return s.edge.service
 }
 
-// EdgeOf returns the edge service of the first interface of a host that has one, for
-// programs that know the service: see its package. Use it from code that the host's engine
-// runs, or while that engine does not run.
-func (f *Fabric) EdgeOf(host string) (edge.Service, error) {
-	h, err := f.firstEdge(host)
-	if err != nil {
-		return nil, err
+// EdgeChoice returns how the edge service was chosen; the zero Choice if the station has none.
+func (s *Station) EdgeChoice() edge.Choice {
+	if s.edge == nil {
+		return edge.Choice{}
 	}
-	return h.service, nil
+	return s.edge.chosen
 }
 
-func (f *Fabric) firstEdge(host string) (*edgeHost, error) {
-	n, ok := f.Plan.Node(host)
-	if !ok || f.Plan.Nodes[n].Kind != plan.Host {
-		return nil, fmt.Errorf("there is no host %s", host)
+// TunnelledPackets returns the number of packets that the edge service has taken out of others, and
+// the number of packets of the host that ended because their copies came out at the other end.
+func (s *Station) TunnelledPackets() (unwrapped, finished uint64) {
+	if s.edge == nil {
+		return 0, 0
 	}
-	for _, s := range f.stations[n] {
-		if s != nil && s.edge != nil {
-			return s.edge, nil
-		}
-	}
-	return nil, fmt.Errorf("%s has no edge service: write for example edge: eqds for it in the lab file", host)
-}
-
-// GoEdge starts a program on a host, as Go does for programs that use its NIC: a process of
-// the engine that runs the host, with the edge service that EdgeOf returns.
-func (f *Fabric) GoEdge(host string, program func(p *sim.Process, s edge.Service)) (*sim.Process, error) {
-	h, err := f.firstEdge(host)
-	if err != nil {
-		return nil, err
-	}
-	return f.engineOf(h.station.Node).Go(host, func(p *sim.Process) { program(p, h.service) }), nil
+	return s.edge.unwrapped, s.edge.finished
 }

@@ -341,7 +341,7 @@ workload:
 		}
 		full := 0.0
 		for _, s := range f.Stations {
-			g := gauges(s.edge.status(f.Now()).Gauges)
+			g := gauges(f.edgeStatus(f.Now(), s).Gauges)
 			full += g["table_full"]
 			if g["flows"] > 2 {
 				t.Errorf("%v flows", g["flows"])

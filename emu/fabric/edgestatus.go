@@ -13,20 +13,25 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-func (h *edgeHost) status(now units.Time) *status.Edge {
-	s := &status.Edge{Service: h.chosen.Name, Preset: h.chosen.Preset}
-	s.QueuePackets, s.QueueBytes = h.service.HeldPackets()
-	s.Gauges = gauge.Read(edge.Services.Kind(h.chosen.Name).Gauges, h.service.AppendGauges(now, nil))
-	s.Flows = h.flows(now, status.MaxEdgeFlows)
-	s.FlowsLeftOut = h.service.FlowCount(now) - len(s.Flows)
-	return s
+// edgeStatus returns the state of a station's edge service; nil if it has none.
+func (f *Fabric) edgeStatus(now units.Time, s *Station) *status.Edge {
+	if !s.HasEdge() {
+		return nil
+	}
+	service, chosen := s.EdgeService(), s.EdgeChoice()
+	e := &status.Edge{Service: chosen.Name, Preset: chosen.Preset}
+	e.QueuePackets, e.QueueBytes = service.HeldPackets()
+	e.Gauges = gauge.Read(edge.Services.Kind(chosen.Name).Gauges, service.AppendGauges(now, nil))
+	e.Flows = f.edgeFlows(now, s, status.MaxEdgeFlows)
+	e.FlowsLeftOut = service.FlowCount(now) - len(e.Flows)
+	return e
 }
 
-// flows returns the flows that the service knows, oldest first, at most so many.
-func (h *edgeHost) flows(now units.Time, maxFlows int) (all []status.EdgeFlow) {
-	h.service.EachFlow(now, func(x *edge.Flow) bool {
+// edgeFlows returns the flows that a station's edge service knows, oldest first, at most so many.
+func (f *Fabric) edgeFlows(now units.Time, s *Station, maxFlows int) (all []status.EdgeFlow) {
+	s.EdgeService().EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged && len(all) < maxFlows {
-			all = append(all, h.station.fabric.EdgeFlow(h.station, x))
+			all = append(all, f.EdgeFlow(s, x))
 		}
 		return len(all) < maxFlows
 	})
@@ -48,11 +53,11 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]status.EdgeFlow, error) {
 	}
 	all, found := []status.EdgeFlow{}, false
 	for _, s := range f.Stations {
-		if s.edge == nil || node >= 0 && s.Node != node || port >= 0 && s.Index != port {
+		if !s.HasEdge() || node >= 0 && s.Node != node || port >= 0 && s.Index != port {
 			continue
 		}
 		found = true
-		all = append(all, s.edge.flows(f.nowAt(s.Node), math.MaxInt)...)
+		all = append(all, f.edgeFlows(f.nowAt(s.Node), s, math.MaxInt)...)
 	}
 	switch {
 	case found || name == "":
@@ -68,10 +73,10 @@ func (f *Fabric) EdgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
 	k := &x.Key
 	e := status.EdgeFlow{
 		Port: f.Plan.PortName(s.Node, s.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,
-		Class: s.className(x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
+		Class: f.classOf(s, x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
 		TxPackets: x.TxPackets, TxBytes: x.TxBytes, Dropped: x.Dropped,
 	}
-	if described := s.edge.service.FlowGauges(); len(described) > 0 {
+	if described := s.EdgeService().FlowGauges(); len(described) > 0 {
 		e.Gauges = gauge.Read(described, x.Gauges)
 	}
 	switch {
@@ -83,7 +88,7 @@ func (f *Fabric) EdgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
 		e.Protocol = protocolName(k.Proto)
 	}
 	if e.To.IsValid() {
-		e.Peer = f.holderOf(s, e.To)
+		e.Peer = networkOf(s).holderOf(e.To)
 	}
 	return e
 }

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 
 	"github.com/weftlab/weft/emu/change"
@@ -19,6 +20,7 @@ import (
 	"github.com/weftlab/weft/switches/mactable"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire"
 )
 
 // Fabric is a running network. Each node belongs to one logical process, and each process to
@@ -41,7 +43,7 @@ type Fabric struct {
 	lookahead units.Time     // between shards
 	topology  *routing.Topology
 	flowEnds  [][2]flowEnd
-	nics      []*nic // in the order of nodes and ports
+	nics      []attachedNIC // in the order of nodes and ports
 	added     addressBook
 	transfers []transfer // by transfer of the plan
 	watches   map[*port.Port]*watch
@@ -235,7 +237,19 @@ func (f *Fabric) addStamps() {
 }
 
 func (f *Fabric) addStation(n, i int) *Station {
-	s := newStation(f, packet.Endpoint(len(f.Stations)), n, i)
+	p := &f.Plan.Nodes[n].Ports[i]
+	addresses := make([]netip.Addr, len(p.Addresses))
+	for k, a := range p.Addresses {
+		addresses[k] = a.Addr()
+	}
+	pool := f.ShardOf(n).Pool
+	s := NewStation(Env{
+		ID: packet.Endpoint(len(f.Stations)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
+		Modelled:  func(now units.Time, p *packet.Packet) { f.recordPacket(now, p, pool) },
+		Directory: f.topology.Directory, Network: &hostNetwork{fabric: f, end: plan.End{Node: n, Port: i}},
+		Engine: f.engineOf(n), Clock: f.clocks[n],
+		Node: n, Index: i, Name: f.Plan.PortName(n, i), Addresses: addresses, Routed: f.topology.Routed(),
+	})
 	f.Stations = append(f.Stations, s)
 	f.stations[n][i] = s
 	return s
@@ -316,7 +330,7 @@ func (f *Fabric) Station(node, index int) *Station { return f.stations[node][ind
 func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 
 // Neighbours returns the next hops of a station's packets on its link.
-func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(s.end()) }
+func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(endOf(s)) }
 
 // Routes returns the routes of a router to all subnets and all its static
 // routes, ordered by address.
@@ -455,11 +469,8 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 	end := f.Plan.Links[link].Ends[d]
 	now := f.nowAt(end.Node)
 	f.ports[end.Node][end.Port].SetLink(now, s)
-	if nic := f.Device(end.Node, end.Port); nic != nil {
-		nic.SetLine(f.clocks[end.Node].ReadAt(now), s.Rate)
-	}
-	if s := f.stations[end.Node][end.Port]; s != nil && s.edge != nil {
-		s.edge.service.SetLineRate(now, s.LineRate())
+	if station := f.stationAt(end); station != nil {
+		station.SetLineRate(now, s.Rate)
 	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)

@@ -11,7 +11,7 @@ import (
 )
 
 // flowGauges summarises the flows of a NIC: the gauges that any of them has now.
-func (n *nic) flowGauges() (out []status.FlowGauge) {
+func (n attachedNIC) flowGauges() (out []status.FlowGauge) {
 	all := []status.FlowGauge{{Name: "rate", Unit: gauge.BitsPerSecond}, {Name: "window", Unit: gauge.Bytes}}
 	settings := n.Settings()
 	own := settings.FlowGauges()

@@ -116,7 +116,7 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *Station, a, 
 		return ""
 	}
 	v6 := t.IPv6()
-	path, ok := f.pathTo(from, b)
+	path, ok := from.Network.PathTo(b)
 	if !ok {
 		return ""
 	}

@@ -60,7 +60,28 @@ func (f *Fabric) addFlow(i int) {
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, stream), sim.NewSalt(f.Plan.Seed, stream), f.clocks[flow.From], flow, t, r, from)
 }
 
-// stationAt returns the station of a host's port.
+// recordPacket passes a packet to the record of its modelled flow, and frees it.
+func (f *Fabric) recordPacket(now units.Time, p *packet.Packet, pool *packet.Pool) {
+	switch r := f.Records[p.Flow]; {
+	case p.Returned:
+		r.TakeBack()
+	case p.Trimmed:
+		r.ReceiveTrimmed()
+	default:
+		r.ReceivePacket(now, p)
+	}
+	pool.Free(p)
+}
+
+// station returns the station of an endpoint; nil for other endpoints.
+func (f *Fabric) station(e packet.Endpoint) *Station {
+	if e < 0 || int(e) >= len(f.Stations) {
+		return nil
+	}
+	return f.Stations[e]
+}
+
+// stationAt returns the station of a host's port; nil for a switch's.
 func (f *Fabric) stationAt(e plan.End) *Station { return f.stations[e.Node][e.Port] }
 
 // hashWord folds an address as Parse does for real packets, so that a modelled

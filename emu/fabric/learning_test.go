@@ -467,7 +467,7 @@ func TestLearning_SuperPacketsOfUnknownAddresses(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		run := func(trains bool) (all []any, passed int) {
 			b := newBridged(t, "topology: {generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2}}}\n")
-			in := &trainInbox{inbox: inbox{pool: b.Stations[3].pool}}
+			in := &trainInbox{inbox: inbox{pool: b.Stations[3].Pool}}
 			b.Stations[3].Attach(in)
 			if known {
 				b.send("h4", wire.Broadcast, macB)

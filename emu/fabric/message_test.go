@@ -92,7 +92,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 		} else {
 			whole++
 		}
-		to.pool.Free(p)
+		to.Pool.Free(p)
 	})
 	frames := 0
 	s1, _ := f.Plan.Node("s1")
@@ -103,7 +103,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 		}
 	}))
 	for range sent {
-		p := from.pool.NewMessage(remarks[protocol])
+		p := from.Pool.NewMessage(remarks[protocol])
 		m := p.Message
 		m.Body.(*remark).text = append(m.Body.(*remark).text, make([]byte, size)...)
 		m.Body.(*remark).text[0] = 'x'

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu"
@@ -70,169 +69,35 @@ func useClock(env *nicemu.Env, c *nodeclock.Clock, engine *sim.Engine) {
 	env.Port = clockedPort{env.Port, engine}
 }
 
-// addNIC adds the NIC of a host's interface, if it has one.
-func (f *Fabric) addNIC(s *Station) error {
-	node := &f.Plan.Nodes[s.Node]
-	if node.NIC == nil || s.Port.Link() == nil {
-		return nil
-	}
-	shard, engine := f.ShardOf(s.Node), f.engineOf(s.Node)
-	var addresses []netip.Addr
-	for _, a := range node.Ports[s.Index].Addresses {
-		addresses = append(addresses, a.Addr())
-	}
-	n := &nic{station: s, clock: s.clock()}
-	timer := engine.NewTimer(n)
-	env := nicemu.Env{
-		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, LinkLocal: nicemu.LinkLocal(s.MAC), Line: s.Port.Link().Rate(),
-		Down:     shard.down[node.Ports[s.Index].Link] != 0,
-		Priority: &s.chassis.Map.DSCP,
-		Pool:     shard.Pool, Now: engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
-		Trip: s.tripTo,
-		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
-		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
-	}
+// AddNIC gives the station an emulated NIC. Of env, Down, Rand and Links count; the station knows
+// the rest. It returns an error of nicemu.New. Call it after AddEdge, and before the run.
+func (s *Station) AddNIC(settings nicemu.Settings, env nicemu.Env) (*nicemu.Device, error) {
+	n := &nic{station: s, clock: s.Clock}
+	env.Name, env.MAC, env.Addresses, env.LinkLocal = s.Name, s.MAC, s.Addresses, nicemu.LinkLocal(s.MAC)
+	env.Line, env.Priority, env.Pool = s.Port.Link().Rate(), &s.chassis.Map.DSCP, s.Pool
+	env.Now, env.Timer, env.Port = s.Engine.Now, s.Engine.NewTimer(n), s.feedBy(n)
+	env.Trip = s.Network.TripTo
+	env.Path = func(_, to netip.Addr) (nicemu.Path, bool) { return s.Network.PathTo(to) }
 	if n.clock != nil {
-		useClock(&env, n.clock, engine)
+		useClock(&env, n.clock, s.Engine)
 	}
-	device, err := nicemu.New(*node.NIC, env)
+	device, err := nicemu.New(settings, env)
 	if err != nil {
-		return fmt.Errorf("host %s: %w", node.Name, err)
+		return nil, err
 	}
 	n.Device = device
 	s.SetNIC(n)
-	if m := cc.Methods.Kind(node.NIC.Control.Name).Feedback; m != nil {
+	if m := cc.Methods.Kind(settings.Control.Name).Feedback; m != nil {
 		s.SetReceiver(m, n.ReceiveMessage)
 	}
-	f.nics = append(f.nics, n)
-	return nil
+	return device, nil
 }
 
-// pathTo returns where a station's packets to an address go.
-func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
-	if e, ok := f.findNear(s, to); ok {
-		return nicemu.Path{Dest: f.topology.Endpoint(e), MAC: f.topology.MAC(e)}, true
-	}
-	if to.Is6() && to.IsLinkLocalUnicast() {
-		return nicemu.Path{}, false
-	}
-	hop, ok := f.Neighbours(s).FirstHop(to)
-	return nicemu.Path(hop), ok
-}
-
-// tripTo returns the path from a station to an address and back, as a rate control
-// needs it when a flow begins.
-func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
-	f := s.fabric
-	end, ok := f.findPort(s, to)
-	if !ok {
-		return cc.Path{}
-	}
-	return s.trip(f.stations[end.Node][end.Port], size, ack)
-}
-
-// trip returns the path to another station and back; the zero Path if there is none.
-func (s *Station) trip(peer *Station, size, ack units.Bytes) cc.Path {
-	if peer == nil {
-		return cc.Path{}
-	}
-	w, known := s.paths[peer.ID]
-	if !known {
-		if s.paths == nil {
-			s.paths = map[packet.Endpoint]linkPath{}
-		}
-		w = s.fabric.pathBetween(s, peer)
-		s.paths[peer.ID] = w
-	}
-	if w == nil {
-		return cc.Path{}
-	}
-	return cc.Path{RTT: w.carries(size, 0) + w.carries(ack, 0), Bottleneck: w.slowest(), Hops: len(w)}
-}
-
-// Device returns the NIC of a host's interface, nil if it has none. Use it from
-// code that the host's engine runs, or while that engine does not run.
-func (f *Fabric) Device(node, index int) *nicemu.Device {
-	if s := f.stations[node][index]; s != nil {
-		if n, ok := s.nic.(*nic); ok {
-			return n.Device
-		}
+// EmulatedNIC returns the NIC of AddNIC; nil if there is none. Use it from code that the host's
+// engine runs, or while that engine does not run.
+func (s *Station) EmulatedNIC() *nicemu.Device {
+	if n, ok := s.nic.(*nic); ok {
+		return n.Device
 	}
 	return nil
-}
-
-// DeviceOf returns the first NIC of a host. The rules of Device apply.
-func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
-	n, err := f.firstNIC(host)
-	if err != nil {
-		return nil, err
-	}
-	return n.Device, nil
-}
-
-func (f *Fabric) firstNIC(host string) (*nic, error) {
-	for n := range f.Plan.Nodes {
-		if f.Plan.Nodes[n].Name != host {
-			continue
-		}
-		for _, s := range f.stations[n] {
-			if s == nil {
-				continue
-			}
-			if x, ok := s.nic.(*nic); ok {
-				return x, nil
-			}
-		}
-		return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", host)
-	}
-	return nil, fmt.Errorf("there is no host %s", host)
-}
-
-// EngineOf returns the engine that runs a NIC, for timers and processes that use it.
-func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
-	for _, n := range f.nics {
-		if n.Device == d {
-			return n.engine()
-		}
-	}
-	return nil
-}
-
-func (n *nic) engine() *sim.Engine { return n.station.fabric.engineOf(n.station.Node) }
-
-// Go starts a program on a host: a process of the engine that runs the host, with its
-// first NIC. In messages the process has the host's name. Until it ends, the state of
-// the host's NICs belongs to it: with several shards, programs on other hosts may run
-// at the same time. Like Device, call Go from code that the host's engine runs, or
-// while that engine does not run.
-func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device)) (*sim.Process, error) {
-	n, err := f.firstNIC(host)
-	if err != nil {
-		return nil, err
-	}
-	return n.engine().Go(host, func(p *sim.Process) { program(p, n.Device) }), nil
-}
-
-// StopProcesses stops all processes that have not ended. Call it before dropping a fabric that
-// has run in virtual time with waiting processes: their goroutines would stay for ever. The
-// driver of the wall clock calls it itself.
-func (f *Fabric) StopProcesses() {
-	for _, s := range f.Shards {
-		for _, p := range s.Processes {
-			p.Engine.StopProcesses()
-		}
-	}
-}
-
-// tellNICs tells a shard's NICs at the ends of a link whether it is up: it is not if one of its
-// directions is down, since Ethernet reports a fault to the other end.
-func (f *Fabric) tellNICs(s *Shard, link int) {
-	for _, end := range f.Plan.Links[link].Ends {
-		if f.ShardOf(end.Node) != s {
-			continue
-		}
-		if d := f.Device(end.Node, end.Port); d != nil {
-			d.SetLink(s.down[link] == 0)
-		}
-	}
 }

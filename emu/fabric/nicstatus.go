@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
@@ -18,7 +17,7 @@ import (
 )
 
 // listenersOf returns the listeners of a NIC.
-func listenersOf(n *nic) (list []status.Listener) {
+func listenersOf(n attachedNIC) (list []status.Listener) {
 	for _, l := range n.Listeners() {
 		space := "IPoIB"
 		switch protocol, _, ip := l.Service.IP(); {
@@ -34,7 +33,7 @@ func listenersOf(n *nic) (list []status.Listener) {
 }
 
 // layerStatus returns the state of a NIC's layer; nil without a layer.
-func layerStatus(n *nic) *status.Layer {
+func layerStatus(n attachedNIC) *status.Layer {
 	layer, choice := n.Layer(), n.Settings().Layer
 	if layer == nil {
 		return nil
@@ -78,7 +77,7 @@ func (f *Fabric) QPsOf(name string) ([]status.QP, error) {
 }
 
 // nicsOf finds NICs by the name of a host or an interface.
-func (f *Fabric) nicsOf(name string) (list []*nic, err error) {
+func (f *Fabric) nicsOf(name string) (list []attachedNIC, err error) {
 	if name == "" {
 		return f.nics, nil
 	}
@@ -103,7 +102,7 @@ func (f *Fabric) nicsOf(name string) (list []*nic, err error) {
 	return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", name)
 }
 
-func (f *Fabric) nicStatus(list []*nic) []status.NIC {
+func (f *Fabric) nicStatus(list []attachedNIC) []status.NIC {
 	out := make([]status.NIC, len(list))
 	for i, n := range list {
 		settings, used := n.Settings(), n.InUse()
@@ -137,7 +136,7 @@ func hardware(m wire.MAC) string {
 	return net.HardwareAddr{byte(m >> 40), byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}.String()
 }
 
-func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
+func (f *Fabric) qpStatus(n attachedNIC, q *nicemu.QP) status.QP {
 	attr, config := q.Query()
 	x := q.Status()
 	t, c := q.Counters()
@@ -178,27 +177,18 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
 }
 
 // addPath fills in where a queue pair's packets go.
-func (f *Fabric) addPath(s *status.QP, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
+func (f *Fabric) addPath(s *status.QP, n attachedNIC, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
-	s.Peer = f.holderOf(n.station, x.Remote)
+	s.Peer = networkOf(n.station).holderOf(x.Remote)
 	if !x.Loopback {
-		s.Class = n.station.className(x.Priority)
+		s.Class = f.classOf(n.station, x.Priority)
 	}
 }
 
-// holderOf returns the name of the port with an address that a station sends to, "" if there is none.
-func (f *Fabric) holderOf(s *Station, a netip.Addr) string {
-	end, ok := f.findPort(s, a)
-	if !ok {
-		return ""
-	}
-	return f.Plan.PortName(end.Node, end.Port)
-}
-
-// className returns the name of a class of a station's port, "" if there is none.
-func (s *Station) className(priority uint8) string {
-	if c := s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
+// classOf returns the name of a class of a station's port, "" if there is none.
+func (f *Fabric) classOf(s *Station, priority uint8) string {
+	if c := f.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
 		return c.Name
 	}
 	return ""

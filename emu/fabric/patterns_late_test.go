@@ -29,7 +29,7 @@ type meddler struct {
 
 func meddle(f *Fabric, node int) *meddler {
 	s := f.stations[node][0]
-	m := &meddler{NIC: s.nic, engine: f.engineOf(node), pool: s.pool}
+	m := &meddler{NIC: s.nic, engine: f.engineOf(node), pool: s.Pool}
 	m.timer = m.engine.NewTimer(m)
 	s.nic = m
 	return m

@@ -79,7 +79,7 @@ func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *pa
 
 // isOnLink reports whether frames reach a station without routers.
 func (h *pointHost) isOnLink(s *Station) bool {
-	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, s.end())
+	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, endOf(s))
 }
 
 // send implements congestion.Env.Send.

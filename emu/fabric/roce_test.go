@@ -31,7 +31,7 @@ import (
 
 // addressOf returns the first address of a station of an IP version.
 func addressOf(s *Station, v6 bool) netip.Addr {
-	a, ok := plan.AddressOf(&s.fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
+	a, ok := plan.AddressOf(&networkOf(s).fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
 		panic("no address")
 	}
@@ -42,15 +42,15 @@ func addressOf(s *Station, v6 bool) netip.Addr {
 // bytes in the middle of a message, of which only the length is modelled.
 func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
 	t.Helper()
-	f := s.fabric
+	f := networkOf(s).fabric
 	hop, ok := f.Neighbours(s).FirstHop(dst)
 	if !ok {
 		t.Fatalf("%s has no way to %v", s.Port.Name, dst)
 	}
-	p := s.pool.NewRoCE()
+	p := s.Pool.NewRoCE()
 	r := p.RoCE
 	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
-	r.BTH = roce.BTH{Opcode: roce.UC.WithOperation(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
+	r.BTH = roce.BTH{Opcode: roce.UC.WithOperation(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.Entered)}
 	r.Length = n
 	p.Dest, p.To = hop.Dest, hop.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
@@ -58,7 +58,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	if dst.Is6() {
 		p.Ether, p.Version, p.Label, header = wire.EtherTypeIPv6, 6, 0x54321, wire.IPv6Header
 	} else {
-		p.IPID = uint16(s.count)
+		p.IPID = uint16(s.Entered)
 	}
 	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + r.BTH.Opcode.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
 	p.TOS, p.TTL, p.Proto, p.SrcPort, p.DstPort = tos, 64, wire.ProtoUDP, 0xc123, roce.Port
@@ -192,12 +192,12 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 		if got != want {
 			rt.Fatalf("parsed %v, made of %v", got, want)
 		}
-		s.pool.Free(p)
+		s.Pool.Free(p)
 	})
 	for _, trimmed := range []bool{false, true} {
 		p := fromNIC(t, s, addressOf(to, false), 0, 4096)
 		if trimmed {
-			trim.TrimPacket(s.pool, p, &trim.Config{Keep: 64})
+			trim.TrimPacket(s.Pool, p, &trim.Config{Keep: 64})
 		}
 		if n := testing.AllocsPerRun(10, func() { r.render(p, buf) }); n != 0 {
 			t.Errorf("%v allocations", n)
@@ -217,7 +217,7 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 		config := trim.Config{Keep: units.Bytes(rapid.IntRange(wire.UDPHeader, 300).Draw(rt, "keep")), DSCP: 12, FixLength: rapid.Bool().Draw(rt, "fix")}
 		var r renderer
 		frame := bytes.Clone(r.render(p, nil))
-		real := s.pool.NewFrame(len(frame))
+		real := s.Pool.NewFrame(len(frame))
 		copy(real.Frame, frame)
 		real.Parse()
 		real.Origin, real.Dest = p.Origin, p.Dest
@@ -228,7 +228,7 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 			}
 		}
 		same("whole")
-		a, b := trim.TrimPacket(s.pool, real, &config), trim.TrimPacket(s.pool, p, &config)
+		a, b := trim.TrimPacket(s.Pool, real, &config), trim.TrimPacket(s.Pool, p, &config)
 		if (a == nil) != (b == nil) {
 			rt.Fatalf("a real packet is cut: %v, a NIC's: %v", a != nil, b != nil)
 		}
@@ -272,7 +272,7 @@ func (n *testNIC) ReceivePacket(_ units.Time, p *packet.Packet) {
 	} else {
 		n.got = append(n.got, describeNIC(p))
 	}
-	n.station.pool.Free(p)
+	n.station.Pool.Free(p)
 }
 
 func describeNIC(p *packet.Packet) string {
@@ -302,17 +302,17 @@ func (n *testNIC) feed(now units.Time, prio uint8) {
 		x := n.has[prio][0]
 		p := fromNIC(n.t, n.station, x.dst, x.tos, x.n)
 		size = p.Size
-		n.station.pool.Free(p)
+		n.station.Pool.Free(p)
 	}
 	n.station.Port.AnnouncePacket(now, prio, size)
 }
 
 // send makes the port send a packet.
 func (n *testNIC) send(x sending) {
-	prio := n.station.chassis.Map.DSCP[x.tos>>2]
+	prio := n.station.PriorityOf(x.tos >> 2)
 	n.has[prio] = append(n.has[prio], x)
 	if len(n.has[prio]) == 1 {
-		n.feed(n.station.fabric.nowAt(n.station.Node), prio)
+		n.feed(n.station.Engine.Now(), prio)
 	}
 }
 
@@ -327,7 +327,7 @@ func newTestNIC(t testing.TB, s *Station) *testNIC {
 func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
-	hosts := &inbox{pool: to.pool}
+	hosts := &inbox{pool: to.Pool}
 	to.Attach(hosts)
 	var want [][]byte
 	for _, c := range []struct {
@@ -353,11 +353,11 @@ func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
-	hosts := &inbox{pool: to.pool}
+	hosts := &inbox{pool: to.Pool}
 	to.Attach(hosts)
 	p := fromNIC(t, from, addressOf(to, false), 0, 4096)
 	whole := bytes.Clone(new(renderer).render(p, nil))
-	trim.TrimPacket(from.pool, p, &trim.Config{Keep: 64})
+	trim.TrimPacket(from.Pool, p, &trim.Config{Keep: 64})
 	from.OriginatePacket(0, p)
 	finish(t, f)
 	if len(hosts.got) != 1 || !bytes.Equal(hosts.got[0], whole[:14+20+64]) {
@@ -365,7 +365,7 @@ func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 	}
 	// Its memory returns to its pool.
 	for range 1000 {
-		if q := to.pool.NewFrame(9000); len(q.Frame) != 9000 {
+		if q := to.Pool.NewFrame(9000); len(q.Frame) != 9000 {
 			t.Fatalf("%d bytes", len(q.Frame))
 		}
 	}
@@ -377,7 +377,7 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
 	nic := newTestNIC(t, to)
-	device := &inbox{pool: to.pool}
+	device := &inbox{pool: to.Pool}
 	to.Attach(device)
 	src, dst := addressOf(from, false), addressOf(to, false)
 	udp := func(port layers.UDPPort, fragment bool, n int) []byte {
@@ -396,7 +396,7 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	enter(from, udp(4790, false, 20))
 	// From a kernel with checksum and segmentation offload.
 	partial := udp(4791, false, 20)
-	p := from.pool.NewFrame(len(partial))
+	p := from.Pool.NewFrame(len(partial))
 	copy(p.Frame, partial)
 	p.Parse()
 	p.Sum = 14 + 20 + 6
@@ -534,7 +534,7 @@ type randomNIC struct {
 
 // Fire sends a burst of packets.
 func (n *randomNIC) Fire(now units.Time) {
-	stations := n.station.fabric.Stations
+	stations := networkOf(n.station).fabric.Stations
 	to := stations[n.rand.IntN(len(stations))]
 	if n.rand.IntN(2) == 0 {
 		to = stations[0]
@@ -662,14 +662,14 @@ type copier struct {
 	left    int
 }
 
-func (c *copier) ReceivePacket(_ units.Time, p *packet.Packet) { c.station.pool.Free(p) }
+func (c *copier) ReceivePacket(_ units.Time, p *packet.Packet) { c.station.Pool.Free(p) }
 
 func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 	if c.left == 0 {
 		return nil
 	}
 	c.left--
-	p := c.station.pool.ClonePacket(c.of)
+	p := c.station.Pool.ClonePacket(c.of)
 	c.station.Admit(now, p)
 	return p
 }

@@ -61,7 +61,7 @@ func (b *inbox) DeliverPacket(_ units.Time, p *packet.Packet) {
 func inboxes(f *Fabric) []*inbox {
 	all := make([]*inbox, len(f.Stations))
 	for i, s := range f.Stations {
-		all[i] = &inbox{pool: s.pool}
+		all[i] = &inbox{pool: s.Pool}
 		s.Attach(all[i])
 	}
 	return all
@@ -69,9 +69,9 @@ func inboxes(f *Fabric) []*inbox {
 
 // enter lets a frame in at a station now.
 func enter(s *Station, frame []byte) {
-	p := s.pool.NewFrame(len(frame))
+	p := s.Pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
-	now := s.fabric.nowAt(s.Node)
+	now := s.Engine.Now()
 	if !p.Parse() {
 		s.Malformed(now, p)
 		return
@@ -82,13 +82,13 @@ func enter(s *Station, frame []byte) {
 // enterSuper lets a super-packet in at a station now, of a frame that came with h.
 func enterSuper(t testing.TB, s *Station, frame []byte, h gso.Header) {
 	t.Helper()
-	super := s.pool.NewSuper()
+	super := s.Pool.NewSuper()
 	super.Data = super.DataRoom()[:copy(super.DataRoom(), frame)]
 	var head packet.Packet
 	if err := gso.PrepareSuper(super, h, &head); err != nil {
 		t.Fatal(err)
 	}
-	s.EnterSuper(s.fabric.nowAt(s.Node), super, &head)
+	s.EnterSuper(s.Engine.Now(), super, &head)
 }
 
 func finish(t testing.TB, f *Fabric) {
@@ -119,7 +119,7 @@ func frameOf(t testing.TB, s *Station, l ...gopacket.SerializableLayer) []byte {
 			dst, _ = netip.AddrFromSlice(x.DstIP)
 		}
 	}
-	gw, ok := s.fabric.Neighbours(s).MAC(dst)
+	gw, ok := networkOf(s).fabric.Neighbours(s).MAC(dst)
 	if !ok {
 		t.Fatalf("%v has no way to %v", s.Port.Name, dst)
 	}
@@ -594,7 +594,7 @@ func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 func TestRouterHop_DoesNotAllocate(t *testing.T) {
 	f := New(parse(t, routed+"workload:\n  - {cbr: {from: h1, to: h2, rate: 100Mbps, size: 1000B}}\n"))
 	for _, s := range f.Stations {
-		s.Attach(drain{s.pool})
+		s.Attach(drain{s.Pool})
 	}
 	frame := datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.3", 64, 1000, true)
 	now := units.Time(0)

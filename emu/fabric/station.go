@@ -1,9 +1,13 @@
 package fabric
 
 import (
-	"github.com/weftlab/weft/emu/plan"
+	"net/netip"
+
 	"github.com/weftlab/weft/links/device/gso"
+	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
@@ -41,33 +45,69 @@ type NIC interface {
 // packets and not 64 KB for each.
 const maxSupers = 1000
 
+// Directory finds the destinations of frames.
+type Directory interface {
+	// Resolve returns the destination of a frame that has been parsed into p, and sets p.To. from is
+	// the station that sends the frame, and own its Ethernet address.
+	Resolve(frame []byte, p *packet.Packet, from packet.Endpoint, own wire.MAC) packet.Endpoint
+}
+
+// Network is the network around one station: it answers what the NIC and the edge service of the
+// station need to know. The engine of the station calls it.
+type Network interface {
+	// PathTo returns where packets to an address go first; false if no host has the address.
+	PathTo(to netip.Addr) (nicemu.Path, bool)
+	// SourceTo returns the address that the host has as the source of packets to another; false if
+	// it has none of that IP version.
+	SourceTo(to netip.Addr) (netip.Addr, bool)
+	// StationWith returns the station that packets to an address are for; nil if there is none.
+	StationWith(a netip.Addr) *Station
+	// TripTo returns the path to an address and back, for a packet and its answer of these sizes on
+	// the wire, in a network without other traffic; the zero cc.Path if there is none.
+	TripTo(to netip.Addr, size, answer units.Bytes) cc.Path
+	// TripOfFlow is TripTo for the receiver of a modelled flow, by packet.Packet.Flow.
+	TripOfFlow(flow int32, size, answer units.Bytes) cc.Path
+	// EndsOfFlow returns the addresses of a modelled flow.
+	EndsOfFlow(flow int32) (from, to netip.Addr)
+}
+
+// Env is the world around a station.
+type Env struct {
+	ID        packet.Endpoint
+	MAC       wire.MAC
+	Pool      *packet.Pool
+	Modelled  Taker // takes the packets of modelled flows
+	Directory Directory
+	Network   Network
+	Engine    *sim.Engine      // of the host
+	Clock     *nodeclock.Clock // of the host; nil if it is exact
+
+	Node, Index int          // of the host and its port in the plan
+	Name        string       // such as "h1:eth0"
+	Addresses   []netip.Addr // in the order of the lab file
+	Routed      bool         // the network has routers
+}
+
 // Station is one network interface of a host: packets enter and leave the fabric there.
 type Station struct {
-	ID          packet.Endpoint
-	Node, Index int // of the host and its port in the plan
-	Port        *port.Port
-	MAC         wire.MAC
+	Port *port.Port // set it before the run
 
-	fabric *Fabric
-	pool   *packet.Pool
 	device Device
 	trains TrainDevice // device, if it is one
 	nic    NIC
 	takers map[*packet.MessageProtocol]Taker
-	count  uint64 // of packets that entered here, for their identity
 
 	chassis *port.Chassis // of a host with traffic classes
 	edge    *edgeHost     // of a host with an edge service
-	paths   map[packet.Endpoint]linkPath
 
 	Entered, EnteredBytes     uint64
 	Delivered, DeliveredBytes uint64
+
+	Env
 }
 
-func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
-	mac := f.Plan.Nodes[node].Ports[index].MAC
-	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f, pool: f.ShardOf(node).Pool}
-}
+// NewStation makes a station without a port, a device and a NIC.
+func NewStation(e Env) *Station { return &Station{Env: e} }
 
 // Attach sets the device of a real host.
 func (s *Station) Attach(d Device) {
@@ -85,6 +125,9 @@ func (s *Station) SetNIC(n NIC) { s.nic = n }
 // packet may be Trimmed, or Returned to its sender.
 type Taker func(now units.Time, p *packet.Packet)
 
+// SetChassis sets what the ports of a host with traffic classes share. Call it before the run.
+func (s *Station) SetChassis(c *port.Chassis) { s.chassis = c }
+
 // SetReceiver makes t receive the packets of a protocol that arrive at the station, instead of
 // the host's device. Call it before the run.
 func (s *Station) SetReceiver(m *packet.MessageProtocol, t Taker) {
@@ -94,9 +137,20 @@ func (s *Station) SetReceiver(m *packet.MessageProtocol, t Taker) {
 	s.takers[m] = t
 }
 
+// ReceiverOf returns what SetReceiver has set; nil if there is nothing.
+func (s *Station) ReceiverOf(m *packet.MessageProtocol) Taker { return s.takers[m] }
+
+// PriorityOf returns the class of packets with a DSCP at the station's port; 0 without classes.
+func (s *Station) PriorityOf(dscp uint8) uint8 {
+	if s.chassis == nil {
+		return 0
+	}
+	return s.chassis.Map.DSCP[dscp]
+}
+
 // Enter takes a parsed frame that a real host sent.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
-	p.Dest = s.fabric.topology.Directory.Resolve(p.Frame, p, s.ID, s.MAC)
+	p.Dest = s.Directory.Resolve(p.Frame, p, s.ID, s.MAC)
 	s.send(now, p)
 }
 
@@ -125,9 +179,9 @@ func (s *Station) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
 // EnterSuper splits a super-packet that a real host sent. head has the fields
 // that its pieces share. If the port lets them pass at once, all but the last are a train.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
-	head.Dest = s.fabric.topology.Directory.Resolve(super.Data, head, s.ID, s.MAC)
-	split := gso.NewSplitter(s.pool, super, head)
-	if s.edge == nil && s.chassis == nil && s.pool.LiveSupers() <= maxSupers {
+	head.Dest = s.Directory.Resolve(super.Data, head, s.ID, s.MAC)
+	split := gso.NewSplitter(s.Pool, super, head)
+	if s.edge == nil && s.chassis == nil && s.Pool.LiveSupers() <= maxSupers {
 		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
 		if s.Port.PassesAtOnce(now, head) {
 			if p := split.CutTrain(); p != nil {
@@ -137,12 +191,12 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 		}
 	}
 	for p := split.Next(); p != nil; p = split.Next() {
-		if s.pool.LiveSupers() > maxSupers {
-			p = gso.CopyPacket(s.pool, p)
+		if s.Pool.LiveSupers() > maxSupers {
+			p = gso.CopyPacket(s.Pool, p)
 		}
 		s.send(now, p)
 	}
-	s.pool.ReleaseSuper(super)
+	s.Pool.ReleaseSuper(super)
 }
 
 // Malformed takes a malformed frame that a real host sent, and discards it.
@@ -169,8 +223,7 @@ func (s *Station) OriginatePacket(now units.Time, p *packet.Packet) { s.send(now
 // does.
 func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	n := uint64(p.PacketCount())
-	p.ID = uint64(s.ID)<<40 | (s.count + 1)
-	s.count += n
+	p.ID = uint64(s.ID)<<40 | (s.Entered + 1)
 	p.Origin, p.Created = s.ID, now
 	if s.chassis != nil {
 		p.In = buffer.Own
@@ -197,7 +250,7 @@ func (s *Station) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 // inputTrain delivers a train whole if the device takes it.
 func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.trains == nil || s.edge != nil || s.takes(p) {
-		s.pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
+		s.Pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
 		return
 	}
 	s.countIn(p)
@@ -209,7 +262,7 @@ func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Kind == packet.Modelled {
 		s.countIn(p)
-		s.record(now, p)
+		s.Modelled(now, p)
 		return
 	}
 	if p.Kind == packet.Protocol {
@@ -225,13 +278,13 @@ func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	case nic:
 		s.countIn(p)
 		if p.Piece.Of != nil || p.Sum != 0 {
-			p = s.pool.MakeBytes(p)
+			p = s.Pool.MakeBytes(p)
 		}
 		s.nic.ReceivePacket(now, p)
 	default:
 		s.countIn(p)
 		if p.Kind != packet.Real { // nothing else in the host takes it, so its kernel sees it
-			p = s.pool.MakeBytes(p)
+			p = s.Pool.MakeBytes(p)
 		}
 		s.device.DeliverPacket(now, p)
 	}
@@ -241,19 +294,6 @@ func (s *Station) countIn(p *packet.Packet) {
 	n := uint64(p.PacketCount())
 	s.Delivered += n
 	s.DeliveredBytes += n * uint64(p.Size)
-}
-
-// record passes a packet to the record of its modelled flow.
-func (s *Station) record(now units.Time, p *packet.Packet) {
-	switch r := s.fabric.Records[p.Flow]; {
-	case p.Returned:
-		r.TakeBack()
-	case p.Trimmed:
-		r.ReceiveTrimmed()
-	default:
-		r.ReceivePacket(now, p)
-	}
-	s.pool.Free(p)
 }
 
 // takes reports whether a packet that belongs to no modelled flow is for the
@@ -272,19 +312,16 @@ func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.
 	return packet.Fine
 }
 
-// clock returns the clock of the host; nil if it is exact.
-func (s *Station) clock() *nodeclock.Clock { return s.fabric.clocks[s.Node] }
-
 // LineRate returns the rate that the host's clock makes of that of its link; 0 without a limit.
-func (s *Station) LineRate() units.Rate { return s.clock().TrueRate(s.Port.Link().Rate()) }
+func (s *Station) LineRate() units.Rate { return s.Clock.TrueRate(s.Port.Link().Rate()) }
 
-// end returns the station's port in the plan.
-func (s *Station) end() plan.End { return plan.End{Node: s.Node, Port: s.Index} }
-
-// station returns the station of an endpoint; nil for other endpoints.
-func (f *Fabric) station(e packet.Endpoint) *Station {
-	if e < 0 || int(e) >= len(f.Stations) {
-		return nil
+// SetLineRate tells the NIC and the edge service that the link has another rate now; 0 means no
+// limit.
+func (s *Station) SetLineRate(now units.Time, r units.Rate) {
+	if n, ok := s.nic.(*nic); ok {
+		n.SetLine(n.clock.ReadAt(now), r)
 	}
-	return f.Stations[e]
+	if s.edge != nil {
+		s.edge.service.SetLineRate(now, s.LineRate())
+	}
 }

@@ -48,8 +48,8 @@ func (f *Fabric) PortStatus(node, index int) status.Port {
 		s.Classes[i] = f.classStatus(node, &k)
 		s.Classes[i].Gauges = pointGauges(plan.Classes[i].Mark, k.Gauges)
 	}
-	if station := f.stations[node][index]; station != nil && station.edge != nil {
-		s.Edge = station.edge.status(now)
+	if station := f.stations[node][index]; station != nil {
+		s.Edge = f.edgeStatus(now, station)
 	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
@@ -136,11 +136,12 @@ func (f *Fabric) Accounts() status.Accounts {
 	for _, s := range f.Stations {
 		a.Entered += s.Entered
 		a.Delivered += s.Delivered
-		if s.edge != nil {
-			held, _ := s.edge.service.HeldPackets()
+		if s.HasEdge() {
+			held, _ := s.EdgeService().HeldPackets()
 			a.Held += uint64(held)
-			a.Originated += s.edge.unwrapped
-			a.Consumed += s.edge.finished
+			unwrapped, finished := s.TunnelledPackets()
+			a.Originated += unwrapped
+			a.Consumed += finished
 		}
 	}
 	for _, sw := range f.Switches {

@@ -75,12 +75,12 @@ func TestTrains_EqualSinglePackets(t *testing.T) {
 			run := func(trains bool) (all []any, passed int) {
 				f := New(parse(t, "duration: 1s\ntopology: {"+c.topology+"}\n"))
 				from, to := f.Stations[0], f.Stations[1]
-				in := &trainInbox{inbox: inbox{pool: to.pool}}
+				in := &trainInbox{inbox: inbox{pool: to.Pool}}
 				to.Attach(in)
 				if c.plain {
 					to.Attach(&in.inbox)
 				}
-				from.Attach(&inbox{pool: from.pool})
+				from.Attach(&inbox{pool: from.Pool})
 				var seen [][]byte
 				watch := observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 					if p.Kind != packet.Real {
