@@ -27,6 +27,7 @@ var floors = [][]string{
 	{"netns-lab"},
 	{"traffic"},
 	{"observe"},
+	{"hosts"},
 	{"nicemu"},
 	{"switches"},
 	{"links"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
@@ -16,7 +17,7 @@ import (
 
 // addNICs makes the carriers of hosts with flows over RDMA.
 func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
-	used := map[*Station][2][]netip.Addr{} // by IP version
+	used := map[*hosts.Station][2][]netip.Addr{} // by IP version
 	for i := range settings {
 		v6 := b.Plan.Traffic[i].IPv6()
 		for _, all := range b.egresses[i] {
@@ -30,8 +31,8 @@ func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
 		}
 	}
 	var members []carrier.Member
-	numbers := map[*Station][]int32{} // of members
-	var stations []*Station
+	numbers := map[*hosts.Station][]int32{} // of members
+	var stations []*hosts.Station
 	for _, s := range b.Stations {
 		list, ok := used[s]
 		if !ok {
@@ -70,13 +71,13 @@ func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
 }
 
 // orderOf returns the place of an address among those of a station.
-func (f *Fabric) orderOf(s *Station, a netip.Addr) int {
+func (f *Fabric) orderOf(s *hosts.Station, a netip.Addr) int {
 	return slices.IndexFunc(f.Plan.Nodes[s.Node].Ports[s.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are
 // members of the table.
-func (b *trafficBuilder) addCarrier(s *Station, members []int32) error {
+func (b *trafficBuilder) addCarrier(s *hosts.Station, members []int32) error {
 	d := s.EmulatedNIC()
 	if d == nil {
 		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(s.Node, s.Index), b.Plan.Nodes[s.Node].Name)
@@ -95,7 +96,7 @@ func (b *trafficBuilder) addCarrier(s *Station, members []int32) error {
 
 // join returns the carrier of a host's flows of a traffic, which those of its interfaces
 // make up.
-func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*Station, carriers []carrier.Carrier) carrier.Carrier {
+func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*hosts.Station, carriers []carrier.Carrier) carrier.Carrier {
 	if len(carriers) == 1 {
 		return carriers[0]
 	}
@@ -110,7 +111,7 @@ func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*Sta
 }
 
 // carrierAt makes the carrier of a traffic's flows through an interface.
-func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrier.Carrier, error) {
+func (b *trafficBuilder) carrierAt(i int, s *hosts.Station, part map[int]bool) (carrier.Carrier, error) {
 	t, h := &b.Plan.Traffic[i], b.hosts[s.Node]
 	switch {
 	case t.RDMA != nil:
@@ -124,7 +125,7 @@ func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrie
 }
 
 // newOutlet returns the outlet through which the packets of a traffic leave a station.
-func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
+func (b *trafficBuilder) newOutlet(s *hosts.Station, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
 		Pool: s.Pool, MAC: s.MAC, Line: s.LineRate(), Send: s.OriginatePacket,
@@ -144,7 +145,7 @@ func (b *trafficBuilder) newOutlet(s *Station, v6 bool, part map[int]bool) carri
 
 // registerReceiver registers receive for the packets of a protocol at a station, ahead of other
 // traffics and the NIC. receive reports whether a packet belongs to its traffic.
-func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
+func registerReceiver(s *hosts.Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
 	before := s.ReceiverOf(m)
 	s.SetReceiver(m, func(now units.Time, p *packet.Packet) {
 		if !receive(now, p) && before != nil {
@@ -156,7 +157,7 @@ func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now un
 }
 
 // newDatagrams makes the carrier of a traffic's flows over UDP at a station.
-func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, s *hosts.Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.newOutlet(s, c.IPv6, part))
 	registerReceiver(s, carrier.DatagramProtocol(), d.ReceivePacket)
@@ -164,7 +165,7 @@ func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, s *Station, part m
 }
 
 // newStreams makes the carrier of a traffic's flows over TCP or NDP at a station.
-func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *Station, part map[int]bool) (carrier.Carrier, error) {
+func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *hosts.Station, part map[int]bool) (carrier.Carrier, error) {
 	t := &b.Plan.Traffic[i]
 	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
 	out := carrier.StreamOutlet{

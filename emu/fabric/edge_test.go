@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/packet"
@@ -270,7 +271,7 @@ workload:
 }
 
 // stationOf returns the first station of a host.
-func stationOf(f *Fabric, host string) *Station {
+func stationOf(f *Fabric, host string) *hosts.Station {
 	n, _ := f.Plan.Node(host)
 	return f.Station(n, 0)
 }
@@ -582,65 +583,6 @@ workload:
 }
 
 var tollPeers []netip.Addr
-
-// TestBacklog_HoldsFullQueuesAndReleasesThem: a queue of a real host's device is held while
-// too much of what came from it waits, and at a lower bound while much waits of all queues;
-// never for ever.
-func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
-	f := build4(t, `
-topology:
-  kinds: {host: {attach: none, queue: {limit: 1MB}, edge: {limit: {rate: 1Mbps}}}}
-  generate: {star: {hosts: 2, rate: 1Gbps}}
-`, 1)
-	s := stationOf(f, "h1")
-	held := map[int]bool{}
-	s.Watch(16, 100*units.KB, func(_ units.Time, queue int, full bool) {
-		if held[queue] == full {
-			t.Errorf("told twice that queue %d is full: %v", queue, full)
-		}
-		held[queue] = full
-	})
-	waits := make([]int, 41)
-	move := func(queue, packets int) {
-		p := &packet.Packet{In: uint16(queue), Size: 1000}
-		for ; packets > 0; packets-- {
-			waits[queue]++
-			s.edge.Waits(0, p)
-		}
-		for ; packets < 0; packets++ {
-			waits[queue]--
-			s.edge.Leaves(0, p)
-		}
-	}
-	for _, c := range []struct {
-		queue, packets int
-		want           bool
-	}{{3, 100, false}, {3, 1, true}, {3, -50, true}, {3, -1, false}, {3, 60, true}} {
-		if move(c.queue, c.packets); held[c.queue] != c.want {
-			t.Errorf("with %d KB waiting queue %d is full: %v", waits[c.queue], c.queue, held[c.queue])
-		}
-	}
-	// Like senders: on until they are held.
-	for q := range 16 {
-		for !held[q] {
-			move(q, 1)
-		}
-	}
-	if s.edge.waiting > 500*units.KB+16*1000 {
-		t.Errorf("%v wait of a queue of 1MB", s.edge.waiting)
-	}
-	for q := range 16 {
-		move(q, -waits[q])
-		if held[q] {
-			t.Errorf("queue %d is empty and held", q)
-		}
-	}
-	move(40, 1) // from a queue that is not watched
-	packets, bytes := s.QueueLength(0)
-	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
-		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)
-	}
-}
 
 // TestGoEdge_SaysWhichServiceIsMissing: a host without an edge service and a host with another
 // one give different errors.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -11,7 +12,7 @@ import (
 )
 
 // addEdge adds the edge service of a host's interface, if it has one.
-func (f *Fabric) addEdge(s *Station) {
+func (f *Fabric) addEdge(s *hosts.Station) {
 	node := &f.Plan.Nodes[s.Node]
 	if node.Edge.Settings == nil || s.Port.Link() == nil {
 		return
@@ -34,7 +35,7 @@ func (f *Fabric) EdgeOf(host string) (edge.Service, error) {
 	return s.EdgeService(), nil
 }
 
-func (f *Fabric) firstEdge(host string) (*Station, error) {
+func (f *Fabric) firstEdge(host string) (*hosts.Station, error) {
 	n, ok := f.Plan.Node(host)
 	if !ok || f.Plan.Nodes[n].Kind != plan.Host {
 		return nil, fmt.Errorf("there is no host %s", host)

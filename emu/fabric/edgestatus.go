@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -14,7 +15,7 @@ import (
 )
 
 // edgeStatus returns the state of a station's edge service; nil if it has none.
-func (f *Fabric) edgeStatus(now units.Time, s *Station) *status.Edge {
+func (f *Fabric) edgeStatus(now units.Time, s *hosts.Station) *status.Edge {
 	if !s.HasEdge() {
 		return nil
 	}
@@ -28,7 +29,7 @@ func (f *Fabric) edgeStatus(now units.Time, s *Station) *status.Edge {
 }
 
 // edgeFlows returns the flows that a station's edge service knows, oldest first, at most so many.
-func (f *Fabric) edgeFlows(now units.Time, s *Station, maxFlows int) (all []status.EdgeFlow) {
+func (f *Fabric) edgeFlows(now units.Time, s *hosts.Station, maxFlows int) (all []status.EdgeFlow) {
 	s.EdgeService().EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged && len(all) < maxFlows {
 			all = append(all, f.EdgeFlow(s, x))
@@ -69,7 +70,7 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]status.EdgeFlow, error) {
 }
 
 // EdgeFlow describes a flow of a station's edge service.
-func (f *Fabric) EdgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
+func (f *Fabric) EdgeFlow(s *hosts.Station, x *edge.Flow) status.EdgeFlow {
 	k := &x.Key
 	e := status.EdgeFlow{
 		Port: f.Plan.PortName(s.Node, s.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -15,12 +16,12 @@ import (
 type egresses map[int][]egress
 
 type egress struct {
-	station *Station
+	station *hosts.Station
 	address netip.Addr
 }
 
 // stations returns the interfaces of a host's egresses.
-func (w egresses) stations(node int) (all []*Station) {
+func (w egresses) stations(node int) (all []*hosts.Station) {
 	for _, x := range w[node] {
 		if len(all) == 0 || all[len(all)-1] != x.station {
 			all = append(all, x.station)

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/routing"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -30,7 +31,7 @@ type Fabric struct {
 	Plan   *plan.Plan
 	Shards []*Shard
 
-	Stations []*Station         // by packet.Endpoint
+	Stations []*hosts.Station   // by packet.Endpoint
 	Switches []*switches.Switch // by node; nil for hosts
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
@@ -38,9 +39,9 @@ type Fabric struct {
 	processOf []*parallel.Process // by node
 	clocks    []*nodeclock.Clock  // by node; nil for an exact one
 	workers   *parallel.Workers
-	ports     [][]*port.Port // by node and port
-	stations  [][]*Station   // by node and port; nil for switches
-	lookahead units.Time     // between shards
+	ports     [][]*port.Port     // by node and port
+	stations  [][]*hosts.Station // by node and port; nil for switches
+	lookahead units.Time         // between shards
 	topology  *routing.Topology
 	flowEnds  [][2]flowEnd
 	nics      []attachedNIC // in the order of nodes and ports
@@ -128,7 +129,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 	f := &Fabric{
 		Plan: p, Shards: shards, processOf: processOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
-		stations: make([][]*Station, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
+		stations: make([][]*hosts.Station, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
 	}
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
@@ -185,7 +186,7 @@ func (f *Fabric) addNode(n int) {
 	node, engine, pool := &f.Plan.Nodes[n], f.engineOf(n), f.ShardOf(n).Pool
 	f.ports[n] = make([]*port.Port, len(node.Ports))
 	f.clocks = append(f.clocks, f.clockOf(n, node.Name))
-	f.stations[n] = make([]*Station, len(node.Ports))
+	f.stations[n] = make([]*hosts.Station, len(node.Ports))
 	var sw *switches.Switch
 	if node.Kind == plan.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, pool)
@@ -213,7 +214,7 @@ func (f *Fabric) addNode(n int) {
 			p.SetPoint(engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
 		}
 		f.ports[n][i] = p
-		if s, ok := owner.(*Station); ok {
+		if s, ok := owner.(*hosts.Station); ok {
 			s.Port = p
 		}
 	}
@@ -236,14 +237,14 @@ func (f *Fabric) addStamps() {
 	}
 }
 
-func (f *Fabric) addStation(n, i int) *Station {
+func (f *Fabric) addStation(n, i int) *hosts.Station {
 	p := &f.Plan.Nodes[n].Ports[i]
 	addresses := make([]netip.Addr, len(p.Addresses))
 	for k, a := range p.Addresses {
 		addresses[k] = a.Addr()
 	}
 	pool := f.ShardOf(n).Pool
-	s := NewStation(Env{
+	s := hosts.NewStation(hosts.Env{
 		ID: packet.Endpoint(len(f.Stations)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
 		Modelled:  func(now units.Time, p *packet.Packet) { f.recordPacket(now, p, pool) },
 		Directory: f.topology.Directory, Network: &hostNetwork{fabric: f, end: plan.End{Node: n, Port: i}},
@@ -323,14 +324,16 @@ func (f *Fabric) portsByProcess() map[*parallel.Process][]*port.Port {
 func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] }
 
 // Station returns the station of a host's port; nil for a switch's.
-func (f *Fabric) Station(node, index int) *Station { return f.stations[node][index] }
+func (f *Fabric) Station(node, index int) *hosts.Station { return f.stations[node][index] }
 
 // Endpoints returns the port of each packet.Endpoint: the ports of hosts, then
 // the ports of routers.
 func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 
 // Neighbours returns the next hops of a station's packets on its link.
-func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(endOf(s)) }
+func (f *Fabric) Neighbours(s *hosts.Station) routing.Neighbours {
+	return f.topology.Neighbours(endOf(s))
+}
 
 // Routes returns the routes of a router to all subnets and all its static
 // routes, ordered by address.

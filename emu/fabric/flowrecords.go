@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/ndp"
@@ -111,7 +112,7 @@ func (f *Fabric) finishRecord(r *records.Record) {
 // switches; "several" from where a switch may choose another for each packet. It is empty
 // if the path is not known: without a source port, or where tables change with the state
 // of links.
-func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *Station, a, b netip.Addr) string {
+func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *hosts.Station, a, b netip.Addr) string {
 	if r.SrcPort == 0 || f.rerouting != nil {
 		return ""
 	}

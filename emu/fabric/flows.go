@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -23,7 +24,7 @@ const (
 
 // flowEnd is one end of a modelled flow.
 type flowEnd struct {
-	station *Station
+	station *hosts.Station
 	address netip.Addr
 }
 
@@ -74,7 +75,7 @@ func (f *Fabric) recordPacket(now units.Time, p *packet.Packet, pool *packet.Poo
 }
 
 // station returns the station of an endpoint; nil for other endpoints.
-func (f *Fabric) station(e packet.Endpoint) *Station {
+func (f *Fabric) station(e packet.Endpoint) *hosts.Station {
 	if e < 0 || int(e) >= len(f.Stations) {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (f *Fabric) station(e packet.Endpoint) *Station {
 }
 
 // stationAt returns the station of a host's port; nil for a switch's.
-func (f *Fabric) stationAt(e plan.End) *Station { return f.stations[e.Node][e.Port] }
+func (f *Fabric) stationAt(e plan.End) *hosts.Station { return f.stations[e.Node][e.Port] }
 
 // hashWord folds an address as Parse does for real packets, so that a modelled
 // flow takes the same path as a real one with the same numbers.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
@@ -18,10 +19,10 @@ type hostNetwork struct {
 }
 
 // networkOf returns the network around a station.
-func networkOf(s *Station) *hostNetwork { return s.Network.(*hostNetwork) }
+func networkOf(s *hosts.Station) *hostNetwork { return s.Network.(*hostNetwork) }
 
 // endOf returns a station's port in the plan.
-func endOf(s *Station) plan.End { return plan.End{Node: s.Node, Port: s.Index} }
+func endOf(s *hosts.Station) plan.End { return plan.End{Node: s.Node, Port: s.Index} }
 
 // PathTo returns where packets to an address go.
 func (n *hostNetwork) PathTo(to netip.Addr) (nicemu.Path, bool) {
@@ -42,7 +43,7 @@ func (n *hostNetwork) SourceTo(to netip.Addr) (netip.Addr, bool) {
 }
 
 // StationWith returns the station that packets to an address are for.
-func (n *hostNetwork) StationWith(a netip.Addr) *Station {
+func (n *hostNetwork) StationWith(a netip.Addr) *hosts.Station {
 	end, ok := n.findPort(a)
 	if !ok {
 		return nil
@@ -66,7 +67,7 @@ func (n *hostNetwork) EndsOfFlow(flow int32) (from, to netip.Addr) {
 }
 
 // trip returns the path to another station and back; the zero Path if there is none.
-func (n *hostNetwork) trip(peer *Station, size, ack units.Bytes) cc.Path {
+func (n *hostNetwork) trip(peer *hosts.Station, size, ack units.Bytes) cc.Path {
 	if peer == nil {
 		return cc.Path{}
 	}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
@@ -11,7 +12,7 @@ import (
 )
 
 // cachedPath is pathBetween, computed once for all hosts of two switches.
-func (f *Fabric) cachedPath(from, to *Station) linkPath {
+func (f *Fabric) cachedPath(from, to *hosts.Station) linkPath {
 	a, b := f.switchOf(from), f.switchOf(to)
 	if a < 0 || b < 0 {
 		return f.pathBetween(from, to)
@@ -34,7 +35,7 @@ func (f *Fabric) cachedPath(from, to *Station) linkPath {
 }
 
 // switchOf returns the switch that a station is connected to; -1 if there is none.
-func (f *Fabric) switchOf(s *Station) int {
+func (f *Fabric) switchOf(s *hosts.Station) int {
 	p := &f.Plan.Nodes[s.Node].Ports[s.Index]
 	if far := f.Plan.Links[p.Link].Ends[1-p.End]; f.Switches[far.Node] != nil {
 		return far.Node
@@ -43,7 +44,7 @@ func (f *Fabric) switchOf(s *Station) int {
 }
 
 // idealFlow returns the time that a flow takes alone on its path.
-func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *Station, size units.Bytes) units.Time {
+func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *hosts.Station, size units.Bytes) units.Time {
 	if c := t.RDMA; c != nil {
 		mtu := c.MTU
 		if mtu == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
@@ -46,7 +47,7 @@ func bridge(t testing.TB, f *Fabric) *bridged { return &bridged{f, t, inboxes(f)
 // mac returns the address that the lab file gives to the first interface of a host.
 func (b *bridged) mac(host string) wire.MAC { return b.at(host).MAC }
 
-func (b *bridged) at(name string) *Station {
+func (b *bridged) at(name string) *hosts.Station {
 	if !strings.Contains(name, ":") {
 		name += ":eth0"
 	}

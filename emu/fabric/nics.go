@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim"
 )
@@ -10,11 +11,11 @@ import (
 // attachedNIC is an emulated NIC and where it is.
 type attachedNIC struct {
 	*nicemu.Device
-	station *Station
+	station *hosts.Station
 }
 
 // addNIC adds the NIC of a host's interface, if it has one.
-func (f *Fabric) addNIC(s *Station) error {
+func (f *Fabric) addNIC(s *hosts.Station) error {
 	node := &f.Plan.Nodes[s.Node]
 	if node.NIC == nil || s.Port.Link() == nil {
 		return nil
@@ -48,7 +49,7 @@ func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
 	return s.EmulatedNIC(), nil
 }
 
-func (f *Fabric) firstNIC(host string) (*Station, error) {
+func (f *Fabric) firstNIC(host string) (*hosts.Station, error) {
 	for n := range f.Plan.Nodes {
 		if f.Plan.Nodes[n].Name != host {
 			continue

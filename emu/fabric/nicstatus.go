@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -187,7 +188,7 @@ func (f *Fabric) addPath(s *status.QP, n attachedNIC, attr *qp.Attr, x *nicemu.Q
 }
 
 // classOf returns the name of a class of a station's port, "" if there is none.
-func (f *Fabric) classOf(s *Station, priority uint8) string {
+func (f *Fabric) classOf(s *hosts.Station, priority uint8) string {
 	if c := f.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
 		return c.Name
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
@@ -38,7 +39,7 @@ func (f *Fabric) addTraffic() error {
 	if len(f.Plan.Traffic) == 0 {
 		return nil
 	}
-	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[*Station]*carrier.NIC{}, pulls: map[*Station]*carrier.Pulls{}}
+	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[*hosts.Station]*carrier.NIC{}, pulls: map[*hosts.Station]*carrier.Pulls{}}
 	if err := b.findMembers(); err != nil {
 		return err
 	}
@@ -53,11 +54,11 @@ func (f *Fabric) addTraffic() error {
 // trafficBuilder is the working state of addTraffic.
 type trafficBuilder struct {
 	*Fabric
-	hosts    map[int]*carrier.Host       // by node
-	egresses []egresses                  // by traffic
-	nics     map[*Station]*carrier.NIC   // of interfaces with flows over RDMA
-	table    *carrier.Table              // nil without RDMA
-	pulls    map[*Station]*carrier.Pulls // of stations with flows over NDP
+	hosts    map[int]*carrier.Host             // by node
+	egresses []egresses                        // by traffic
+	nics     map[*hosts.Station]*carrier.NIC   // of interfaces with flows over RDMA
+	table    *carrier.Table                    // nil without RDMA
+	pulls    map[*hosts.Station]*carrier.Pulls // of stations with flows over NDP
 }
 
 // findMembers makes the hosts, in the order of nodes, and the carriers of those with
@@ -66,13 +67,13 @@ func (b *trafficBuilder) findMembers() (err error) {
 	settings := map[int]carrier.RDMA{}
 	var all []int
 	for i, t := range b.Plan.Traffic {
-		hosts := t.Pattern.Hosts()
-		for _, h := range hosts {
+		members := t.Pattern.Hosts()
+		for _, h := range members {
 			if h < 0 || h >= len(b.Plan.Nodes) || b.Plan.Nodes[h].Kind != plan.Host {
 				return fmt.Errorf("traffic %s: node %d is not a host", t.Name, h)
 			}
 		}
-		all = append(all, hosts...)
+		all = append(all, members...)
 		if t.RDMA != nil {
 			settings[i] = *t.RDMA
 		}
@@ -101,12 +102,12 @@ func (b *trafficBuilder) addPattern(i int) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
-	hosts := t.Pattern.Hosts()
-	part := make(map[int]bool, len(hosts))
-	for _, n := range hosts {
+	members := t.Pattern.Hosts()
+	part := make(map[int]bool, len(members))
+	for _, n := range members {
 		part[n] = true
 	}
-	for _, n := range hosts {
+	for _, n := range members {
 		agent := t.Pattern.Agent(n)
 		if agent == nil {
 			agent = silent{}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -17,7 +18,7 @@ import (
 
 // meddler sits in front of a NIC: it loses packets, and passes on late copies of them.
 type meddler struct {
-	NIC
+	hosts.NIC
 	engine *sim.Engine
 	pool   *packet.Pool
 	lose   func(p *packet.Packet) bool
@@ -29,9 +30,9 @@ type meddler struct {
 
 func meddle(f *Fabric, node int) *meddler {
 	s := f.stations[node][0]
-	m := &meddler{NIC: s.nic, engine: f.engineOf(node), pool: s.Pool}
+	m := &meddler{NIC: s.EmulatedNIC(), engine: f.engineOf(node), pool: s.Pool}
 	m.timer = m.engine.NewTimer(m)
-	s.nic = m
+	s.SetNIC(m)
 	return m
 }
 

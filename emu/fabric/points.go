@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/gauge"
@@ -78,7 +79,7 @@ func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *pa
 }
 
 // isOnLink reports whether frames reach a station without routers.
-func (h *pointHost) isOnLink(s *Station) bool {
+func (h *pointHost) isOnLink(s *hosts.Station) bool {
 	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, endOf(s))
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/observe/capture"
@@ -30,7 +31,7 @@ import (
 )
 
 // addressOf returns the first address of a station of an IP version.
-func addressOf(s *Station, v6 bool) netip.Addr {
+func addressOf(s *hosts.Station, v6 bool) netip.Addr {
 	a, ok := plan.AddressOf(&networkOf(s).fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
 		panic("no address")
@@ -40,7 +41,7 @@ func addressOf(s *Station, v6 bool) netip.Addr {
 
 // fromNIC makes a packet from a station's NIC to an address: a UC WRITE of n
 // bytes in the middle of a message, of which only the length is modelled.
-func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
+func fromNIC(t testing.TB, s *hosts.Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
 	t.Helper()
 	f := networkOf(s).fabric
 	hop, ok := f.Neighbours(s).FirstHop(dst)
@@ -68,7 +69,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 }
 
 // drawRoCE makes a random packet of a NIC, with any headers.
-func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Packet {
+func drawRoCE(t *rapid.T, tb testing.TB, s *hosts.Station, dst netip.Addr) *packet.Packet {
 	p := fromNIC(tb, s, dst, rapid.Byte().Draw(t, "tos"), 0)
 	var all []roce.Opcode
 	for o := range 256 {
@@ -252,7 +253,7 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 // testNIC keeps what it receives, and gives its port what it has to send.
 type testNIC struct {
 	t       testing.TB
-	station *Station
+	station *hosts.Station
 	got     []string
 	has     [8][]sending
 	check   func(p *packet.Packet)
@@ -316,7 +317,7 @@ func (n *testNIC) send(x sending) {
 	}
 }
 
-func newTestNIC(t testing.TB, s *Station) *testNIC {
+func newTestNIC(t testing.TB, s *hosts.Station) *testNIC {
 	n := &testNIC{t: t, station: s}
 	s.SetNIC(n)
 	return n
@@ -559,7 +560,7 @@ func (n *randomNIC) checkPacket(p *packet.Packet) {
 }
 
 // addRandomNICs gives every host a randomNIC.
-func addRandomNICs(t testing.TB, f *Fabric) {
+func addRandomNICs(t testing.TB, f *Fabric) (all []*randomNIC) {
 	for _, s := range f.Stations {
 		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+s.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
 		n.t, n.station = t, s
@@ -568,7 +569,9 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 		s.Port.SetFeeder(n)
 		n.timer = f.engineOf(s.Node).NewTimer(n)
 		n.timer.Arm(0)
+		all = append(all, n)
 	}
+	return all
 }
 
 // TestNICPackets_AreTheSameWithAnyNumberOfWorkers: whatever switches and links do to packets
@@ -606,10 +609,10 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		addRandomNICs(t, f)
+		nics := addRandomNICs(t, f)
 		returned := make([]int, len(f.Stations))
 		for i, s := range f.Stations {
-			nic := s.nic.(*randomNIC)
+			nic := nics[i]
 			nic.check = func(p *packet.Packet) {
 				if !p.Returned {
 					nic.checkPacket(p)
@@ -657,7 +660,7 @@ func TestDropMatch_SelectsNICPacketsByIdentification(t *testing.T) {
 
 // copier is a NIC that sends copies of one packet.
 type copier struct {
-	station *Station
+	station *hosts.Station
 	of      *packet.Packet
 	left    int
 }

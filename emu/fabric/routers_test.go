@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/resolve"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -68,7 +69,7 @@ func inboxes(f *Fabric) []*inbox {
 }
 
 // enter lets a frame in at a station now.
-func enter(s *Station, frame []byte) {
+func enter(s *hosts.Station, frame []byte) {
 	p := s.Pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
 	now := s.Engine.Now()
@@ -80,7 +81,7 @@ func enter(s *Station, frame []byte) {
 }
 
 // enterSuper lets a super-packet in at a station now, of a frame that came with h.
-func enterSuper(t testing.TB, s *Station, frame []byte, h gso.Header) {
+func enterSuper(t testing.TB, s *hosts.Station, frame []byte, h gso.Header) {
 	t.Helper()
 	super := s.Pool.NewSuper()
 	super.Data = super.DataRoom()[:copy(super.DataRoom(), frame)]
@@ -106,7 +107,7 @@ func finish(t testing.TB, f *Fabric) {
 }
 
 // frameOf makes a frame to the router in front of a station.
-func frameOf(t testing.TB, s *Station, l ...gopacket.SerializableLayer) []byte {
+func frameOf(t testing.TB, s *hosts.Station, l ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	ether := layers.EthernetTypeIPv4
 	var dst netip.Addr
@@ -132,7 +133,7 @@ func frameOf(t testing.TB, s *Station, l ...gopacket.SerializableLayer) []byte {
 }
 
 // datagram makes a UDP frame.
-func datagram(t testing.TB, s *Station, src, dst string, ttl uint8, size int, dontFragment bool) []byte {
+func datagram(t testing.TB, s *hosts.Station, src, dst string, ttl uint8, size int, dontFragment bool) []byte {
 	t.Helper()
 	u := &layers.UDP{SrcPort: 4000, DstPort: 33434}
 	if strings.Contains(dst, ":") {
@@ -282,7 +283,7 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 	}
 }
 
-func frameOfARP(t testing.TB, s *Station, src, target string) []byte {
+func frameOfARP(t testing.TB, s *hosts.Station, src, target string) []byte {
 	t.Helper()
 	buf := gopacket.NewSerializeBuffer()
 	mac := hardwareAddr(s.MAC)

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
@@ -20,7 +21,7 @@ type StreamCarrier interface {
 // StreamHost carries the flows over TCP or NDP of one traffic at a host.
 type StreamHost struct {
 	StreamCarrier
-	Station *Station
+	Station *hosts.Station
 	Traffic *plan.Traffic
 	index   int // of the traffic in the plan
 }

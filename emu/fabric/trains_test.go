@@ -10,6 +10,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -28,7 +29,7 @@ func (b *trainInbox) DeliverTrain(now units.Time, p *packet.Packet) {
 }
 
 // superTCP lets a host enter a super-packet of TCP to another.
-func superTCP(t *testing.T, from, to *Station, seq uint32, payload, size int) {
+func superTCP(t *testing.T, from, to *hosts.Station, seq uint32, payload, size int) {
 	t.Helper()
 	tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: seq, ACK: true, PSH: true, Window: 100}
 	h := &layers.IPv4{Version: 4, TTL: 64, Id: uint16(seq), Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: net.IP(addressOf(from, false).AsSlice()), DstIP: net.IP(addressOf(to, false).AsSlice())}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -47,7 +48,7 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 	return nil
 }
 
-func (f *Fabric) side(s *Station, a netip.Addr) workload.End {
+func (f *Fabric) side(s *hosts.Station, a netip.Addr) workload.End {
 	return workload.End{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: a}
 }
 
@@ -62,7 +63,7 @@ func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
 // slowest link sets the pace, and an acknowledgement or the response of a READ comes
 // back. With UC and UD a message is complete when it has left the sender.
 // It returns nil if there is no path.
-func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.IdealTime {
+func (f *Fabric) idealTime(t *workload.Transfer, from, to *hosts.Station) workload.IdealTime {
 	path := f.pathBetween(from, to)
 	if path == nil {
 		return nil
@@ -145,7 +146,7 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // pathBetween returns a shortest path between two stations over links that are up
 // at the start; nil if there is none.
-func (f *Fabric) pathBetween(from, to *Station) linkPath {
+func (f *Fabric) pathBetween(from, to *hosts.Station) linkPath {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	steps := slices.Grow(s.steps[:0], len(f.Plan.Nodes))[:len(f.Plan.Nodes)]

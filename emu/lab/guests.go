@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/device/dgram"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -58,7 +58,7 @@ type guest struct {
 type guestNIC struct {
 	*dgram.NIC
 	guest   *guest
-	station *fabric.Station
+	station *hosts.Station
 	index   int
 	mtu     units.Bytes // announced to the guest
 }
@@ -285,7 +285,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 
 // sendBounds returns the queue length of a guest's port above which the guest is
 // kept from sending, and the length at which it may send again.
-func (l *Lab) sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
+func (l *Lab) sendBounds(s *hosts.Station, rate units.Rate) (high, low units.Bytes) {
 	high = max(sendBytes, rate.BytesIn(sendTime/units.Time(l.plan.Dilation)))
 	if limit := s.Port.Limit(); limit > 0 {
 		if s.HasEdge() {
@@ -370,7 +370,7 @@ func (l *Lab) followGuest(n *guestNIC, s links.Settings) {
 }
 
 // guestNICAt returns the guest NIC of a station, nil if its host is not a guest.
-func (l *Lab) guestNICAt(s *fabric.Station) *guestNIC {
+func (l *Lab) guestNICAt(s *hosts.Station) *guestNIC {
 	for _, g := range l.guests {
 		if g.node == s.Node {
 			return g.nics[s.Index]

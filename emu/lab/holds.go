@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/hosts"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -51,7 +51,7 @@ const flowQueues = netnslab.MaxQueues / 2 / class.Count
 // microseconds that the engine's thread cannot spare. The thread is scheduled
 // like the engine's, because the host keeps sending until it has run.
 type holder struct {
-	devices map[*fabric.Station]*holdable
+	devices map[*hosts.Station]*holdable
 	order   []*holdable
 	wake    int // eventfd: there is work
 	closing atomic.Bool
@@ -74,11 +74,11 @@ type holdable struct {
 }
 
 func newHolder() *holder {
-	return &holder{devices: map[*fabric.Station]*holdable{}, wake: -1, done: make(chan struct{})}
+	return &holder{devices: map[*hosts.Station]*holdable{}, wake: -1, done: make(chan struct{})}
 }
 
 // addDevice adds a device with classes.
-func (h *holder) addDevice(s *fabric.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
+func (h *holder) addDevice(s *hosts.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
 	n := len(d.FDs)
 	dev := &holdable{
 		name: name, device: d, priority: c.Priorities,
@@ -90,7 +90,7 @@ func (h *holder) addDevice(s *fabric.Station, name string, d *netnslab.Device, c
 
 // watchQueues arranges for calls of classFull for the queues of a host's port,
 // at lengths that depend on its link's rate.
-func (l *Lab) watchQueues(s *fabric.Station) {
+func (l *Lab) watchQueues(s *hosts.Station) {
 	dev := l.holder.devices[s]
 	if dev == nil {
 		return
@@ -113,12 +113,12 @@ func (l *Lab) queueLong(dev *holdable, queue int, long bool) {
 
 // classFull is called on the thread of a station's engine when the queue of a
 // class at a real host's port has become too long, or is short again.
-func (l *Lab) classFull(s *fabric.Station, priority uint8, full bool) {
+func (l *Lab) classFull(s *hosts.Station, priority uint8, full bool) {
 	l.holder.setHold(s, priority, full)
 }
 
 // setHold records whether to hold a class. It neither blocks nor allocates.
-func (h *holder) setHold(s *fabric.Station, priority uint8, full bool) {
+func (h *holder) setHold(s *hosts.Station, priority uint8, full bool) {
 	dev := h.devices[s]
 	if dev == nil {
 		return

@@ -18,9 +18,9 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/resolve"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -49,7 +49,7 @@ func TestTogether_NamesTheHosts(t *testing.T) {
 	}
 	for i := range 10 {
 		d := &netnslab.Device{Unsteered: fmt.Errorf("%w: no BPF", netnslab.ErrNoSteering)}
-		h.addDevice(&fabric.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
+		h.addDevice(&hosts.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
 	}
 	err := h.sharedHoldError()
 	if !errors.Is(err, netnslab.ErrNoSteering) || !strings.Contains(err.Error(), "h7:eth0 and 2 more: ") || !strings.HasSuffix(err.Error(), ": no BPF") {
@@ -408,7 +408,7 @@ func BenchmarkClassFull(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer unix.Close(h.wake)
-	s := &fabric.Station{}
+	s := &hosts.Station{}
 	h.addDevice(s, "", &netnslab.Device{}, &netnslab.Classes{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -36,6 +36,7 @@ import (
 	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links/device/dgram"
 	"github.com/weftlab/weft/links/device/tuntap"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -76,7 +77,7 @@ type Lab struct {
 
 // attached is one interface of a real host.
 type attached struct {
-	station  *fabric.Station
+	station  *hosts.Station
 	device   *netnslab.Device
 	endpoint endpoint
 	tun      *tuntap.TUN // nil for a TAP
@@ -85,7 +86,7 @@ type attached struct {
 
 // endpoint is the common interface of TAP and TUN.
 type endpoint interface {
-	fabric.Device
+	hosts.Device
 	Queues() []*tuntap.Queue
 	SetMTU(int)
 	Flush(now units.Time)
@@ -224,8 +225,8 @@ func routersOf(p *plan.Plan) (names []netnslab.Name) {
 func (l *Lab) attachDevices() error {
 	l.holder = newHolder()
 	devices := l.hosts.Devices()
-	byStation := map[*fabric.Station]endpoint{}
-	kernel := map[*fabric.Station]*netnslab.Device{}
+	byStation := map[*hosts.Station]endpoint{}
+	kernel := map[*hosts.Station]*netnslab.Device{}
 	for _, s := range l.fabric.Stations {
 		node := &l.plan.Nodes[s.Node]
 		if !isReal(node) || node.VM != nil {

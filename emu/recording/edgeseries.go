@@ -3,8 +3,8 @@ package recording
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
@@ -22,12 +22,12 @@ func (s *FlowSeries) wantsEdge(p *plan.Plan, node int, port, name string) bool {
 // edgeFlows are the sampled flows of an edge service.
 type edgeFlows struct {
 	passing
-	station *fabric.Station
+	station *hosts.Station
 	visit   func(x *edge.Flow) bool // handles a flow in a sample
 }
 
 // followEdge starts to follow the flows of an edge service.
-func followEdge(p *flows, s *fabric.Station, order int32, columns []int) *edgeFlows {
+func followEdge(p *flows, s *hosts.Station, order int32, columns []int) *edgeFlows {
 	name := p.fabric.Plan.PortName(s.Node, s.Index)
 	e := &edgeFlows{passing: newPassing(p, name, order, columns), station: s}
 	e.visit = e.look

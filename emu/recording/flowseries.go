@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/protocols/cc"
@@ -199,7 +200,7 @@ func RecordFlows(f *fabric.Fabric, s FlowSeries, w io.Writer) *Recording {
 // hosts of flows over TCP or NDP.
 type flowSources struct {
 	nics    []nicSource
-	edges   []*fabric.Station
+	edges   []*hosts.Station
 	streams []fabric.StreamHost
 }
 

@@ -1,4 +1,4 @@
-package fabric
+package hosts
 
 import (
 	"net/netip"
@@ -151,12 +151,12 @@ func (s *Station) PriorityOf(dscp uint8) uint8 {
 // Enter takes a parsed frame that a real host sent.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
 	p.Dest = s.Directory.Resolve(p.Frame, p, s.ID, s.MAC)
-	s.send(now, p)
+	s.sendPacket(now, p)
 }
 
-// send passes a packet that the host sends to its edge service or, without one, to its
+// sendPacket passes a packet that the host sends to its edge service or, without one, to its
 // port.
-func (s *Station) send(now units.Time, p *packet.Packet) {
+func (s *Station) sendPacket(now units.Time, p *packet.Packet) {
 	if s.edge != nil {
 		s.edge.enterService(now, p)
 		return
@@ -194,7 +194,7 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 		if s.Pool.LiveSupers() > maxSupers {
 			p = gso.CopyPacket(s.Pool, p)
 		}
-		s.send(now, p)
+		s.sendPacket(now, p)
 	}
 	s.Pool.ReleaseSuper(super)
 }
@@ -216,7 +216,7 @@ func (s *Station) Refused(now units.Time, p *packet.Packet) {
 }
 
 // OriginatePacket takes a packet of a modelled flow.
-func (s *Station) OriginatePacket(now units.Time, p *packet.Packet) { s.send(now, p) }
+func (s *Station) OriginatePacket(now units.Time, p *packet.Packet) { s.sendPacket(now, p) }
 
 // Admit counts a packet or a train as entered and sets its identity, its origin, its class
 // and the time. It does not send it: the code that feeds the station's port
