@@ -13,12 +13,12 @@ import (
 // too much of what came from it waits, and at a lower bound while much waits of all queues;
 // never for ever.
 func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
-	s := newWorld(t, true, nil).stations[0]
+	iface := newWorld(t, true, nil).interfaces[0]
 	var limit [class.Count]units.Bytes
 	limit[0] = units.MB
-	s.AddEdge(edge.Choice{Settings: &holds{}}, limit, nil)
+	iface.AddEdge(edge.Choice{Settings: &holds{}}, limit, nil)
 	held := map[int]bool{}
-	s.Watch(16, 100*units.KB, func(_ units.Time, queue int, full bool) {
+	iface.Watch(16, 100*units.KB, func(_ units.Time, queue int, full bool) {
 		if held[queue] == full {
 			t.Errorf("told twice that queue %d is full: %v", queue, full)
 		}
@@ -29,11 +29,11 @@ func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
 		p := &packet.Packet{In: uint16(queue), Size: 1000}
 		for ; packets > 0; packets-- {
 			waits[queue]++
-			s.edge.Waits(0, p)
+			iface.edge.Waits(0, p)
 		}
 		for ; packets < 0; packets++ {
 			waits[queue]--
-			s.edge.Leaves(0, p)
+			iface.edge.Leaves(0, p)
 		}
 	}
 	for _, c := range []struct {
@@ -50,8 +50,8 @@ func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
 			move(q, 1)
 		}
 	}
-	if s.edge.waiting > 500*units.KB+16*1000 {
-		t.Errorf("%v wait of a queue of 1MB", s.edge.waiting)
+	if iface.edge.waiting > 500*units.KB+16*1000 {
+		t.Errorf("%v wait of a queue of 1MB", iface.edge.waiting)
 	}
 	for q := range 16 {
 		move(q, -waits[q])
@@ -60,8 +60,8 @@ func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
 		}
 	}
 	move(40, 1) // from a queue that is not watched
-	packets, bytes := s.QueueLength(0)
-	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
-		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)
+	packets, bytes := iface.QueueLength(0)
+	if packets != 0 || bytes != 0 || iface.edge.waiting != 0 {
+		t.Errorf("%d packets, %v, %v", packets, bytes, iface.edge.waiting)
 	}
 }

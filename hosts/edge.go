@@ -15,10 +15,10 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// edgeHost joins an edge service to a station. It is the edge.Host of the service.
+// edgeHost joins an edge service to an interface. It is the edge.Host of the service.
 type edgeHost struct {
 	edge.Port // the service's side of outlet
-	station   *Station
+	iface     *Interface
 	chosen    edge.Choice
 	service   edge.Service
 	limit     [class.Count]units.Bytes // of the port's classes
@@ -46,41 +46,41 @@ type backlog struct {
 	full  bool
 }
 
-// AddEdge gives the station an edge service. limit is the most that each class of the port may
+// AddEdge gives the interface an edge service. limit is the most that each class of the port may
 // hold (edge.Env.Limit), and random is for the service. Call it before AddNIC.
-func (s *Station) AddEdge(c edge.Choice, limit [class.Count]units.Bytes, random *rand.Rand) {
-	h := &edgeHost{station: s, chosen: c, limit: limit, line: s.Port.Link().Rate(), outlet: edge.NewOutlet(s.Port)}
-	h.timer = s.Engine.NewTimer(h)
+func (i *Interface) AddEdge(c edge.Choice, limit [class.Count]units.Bytes, random *rand.Rand) {
+	h := &edgeHost{iface: i, chosen: c, limit: limit, line: i.Port.Link().Rate(), outlet: edge.NewOutlet(i.Port)}
+	h.timer = i.Engine.NewTimer(h)
 	h.Port = h.outlet.ServicePort(h)
 	h.service = c.Settings.New(edge.Env{
-		Host: h, Name: s.Name, Line: s.LineRate(), MTU: s.Port.Link().MTU(), Classes: &s.chassis.Map,
-		Limit: limit, Rand: random, Pool: s.Pool, Now: s.Engine.Now,
+		Host: h, Name: i.Name, Line: i.LineRate(), MTU: i.Port.Link().MTU(), Classes: &i.chassis.Map,
+		Limit: limit, Rand: random, Pool: i.Pool, Now: i.Engine.Now,
 	})
 	if t, ok := h.service.(edge.Taker); ok {
-		s.SetReceiver(t.TakenProtocol(), t.TakePacket)
+		i.SetReceiver(t.TakenProtocol(), t.TakePacket)
 	}
-	s.edge = h
-	s.Port.SetFeeder(h.outlet)
+	i.edge = h
+	i.Port.SetFeeder(h.outlet)
 }
 
-// feedBy makes a NIC feed the station's port. With an edge service, the NIC feeds the
+// feedBy makes a NIC feed the interface's port. With an edge service, the NIC feeds the
 // port through the service or around it.
-func (s *Station) feedBy(n *nic) nicemu.Port {
-	if s.edge == nil {
-		s.Port.SetFeeder(n)
-		return s.Port
+func (i *Interface) feedBy(n *nic) nicemu.Port {
+	if i.edge == nil {
+		i.Port.SetFeeder(n)
+		return i.Port
 	}
-	if t, ok := s.edge.service.(edge.TakesNIC); ok {
+	if t, ok := i.edge.service.(edge.TakesNIC); ok {
 		return t.NICPort(n)
 	}
-	return s.edge.outlet.NICPort(n)
+	return i.edge.outlet.NICPort(n)
 }
 
 // enterService takes a packet that the host sends. Until it leaves the service, its In is
 // the device queue that it came from.
 func (h *edgeHost) enterService(now units.Time, p *packet.Packet) {
 	queue := p.In
-	h.station.Admit(now, p)
+	h.iface.Admit(now, p)
 	p.In = queue
 	h.service.SendPacket(now, p)
 }
@@ -98,36 +98,36 @@ func (h *edgeHost) Disarm() { h.timer.Disarm() }
 
 func (h *edgeHost) Pass(now units.Time, p *packet.Packet) {
 	p.In = buffer.Own
-	h.station.Port.Send(now, p)
+	h.iface.Port.Send(now, p)
 }
 
 func (h *edgeHost) Drop(now units.Time, p *packet.Packet, why packet.Fate) {
-	h.station.Port.RefusePacket(now, p, why)
+	h.iface.Port.RefusePacket(now, p, why)
 }
 
 func (h *edgeHost) DeliverPacket(now units.Time, p *packet.Packet) {
-	h.station.deliver(now, h.station.Port, p)
+	h.iface.deliver(now, h.iface.Port, p)
 }
 
 func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
-	h.station.countIn(p)
-	h.station.Pool.Free(p)
+	h.iface.countIn(p)
+	h.iface.Pool.Free(p)
 }
 
 // Peer runs on the engine of the host, and reads what does not change of the other.
 func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
-	s := h.station.Network.StationWith(a)
-	if s == nil || s == h.station || s.edge == nil || s.edge.chosen.Name != h.chosen.Name {
+	i := h.iface.Network.InterfaceWith(a)
+	if i == nil || i == h.iface || i.edge == nil || i.edge.chosen.Name != h.chosen.Name {
 		return found, false
 	}
-	found.Line = s.edge.line
-	found.Address, ok = s.firstAddress(a.Is6())
+	found.Line = i.edge.line
+	found.Address, ok = i.firstAddress(a.Is6())
 	return found, ok
 }
 
 // firstAddress returns the first address of an IP version.
-func (s *Station) firstAddress(ipv6 bool) (netip.Addr, bool) {
-	for _, a := range s.Addresses {
+func (i *Interface) firstAddress(ipv6 bool) (netip.Addr, bool) {
+	for _, a := range i.Addresses {
 		if a.Is6() == ipv6 {
 			return a, true
 		}
@@ -136,41 +136,41 @@ func (s *Station) firstAddress(ipv6 bool) (netip.Addr, bool) {
 }
 
 func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
-	s := h.station
+	i := h.iface
 	h.unwrapped++
 	if fate.IsDrop() {
-		s.Port.DiscardPacket(now, p, fate)
+		i.Port.DiscardPacket(now, p, fate)
 		return
 	}
-	if dst, src := p.MACs(); dst != s.MAC && s.Routed {
-		p.Dst, p.Src = s.MAC, src // the first hop's until now
+	if dst, src := p.MACs(); dst != i.MAC && i.Routed {
+		p.Dst, p.Src = i.MAC, src // the first hop's until now
 		if p.Frame != nil {
 			p.Dst.EncodeTo(p.Frame)
 		}
 	}
-	s.deliver(now, s.Port, p)
+	i.deliver(now, i.Port, p)
 }
 
 func (h *edgeHost) Finish(p *packet.Packet) {
 	h.finished++
-	h.station.Pool.Free(p)
+	h.iface.Pool.Free(p)
 }
 
 func (h *edgeHost) Notify(now units.Time, p *packet.Packet) bool {
-	n, ok := h.station.nic.(*nic)
+	n, ok := h.iface.nic.(*nic)
 	return ok && n.Device.NotifySender(n.clock.ReadAt(now), p)
 }
 
-func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now, p) }
+func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.iface.Admit(now, p) }
 
 func (h *edgeHost) Address(p *packet.Packet) bool {
-	s, m := h.station, p.Message
+	i, m := h.iface, p.Message
 	if h.to != m.To {
-		path, ok := s.Network.PathTo(m.To)
+		path, ok := i.Network.PathTo(m.To)
 		if !ok {
 			return false
 		}
-		from, ok := s.Network.SourceTo(m.To)
+		from, ok := i.Network.SourceTo(m.To)
 		if !ok {
 			return false
 		}
@@ -178,20 +178,20 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 	}
 	path := h.path
 	m.From = h.from
-	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
+	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, i.MAC
 	p.SetFields()
 	return true
 }
 
 func (h *edgeHost) Ends(flow int32) (from, to netip.Addr) {
-	return h.station.Network.EndsOfFlow(flow)
+	return h.iface.Network.EndsOfFlow(flow)
 }
 
 func (h *edgeHost) Trip(key packet.FlowKey, size, answer units.Bytes) cc.Path {
 	if key.Flow >= 0 {
-		return h.station.Network.TripOfFlow(key.Flow, size, answer)
+		return h.iface.Network.TripOfFlow(key.Flow, size, answer)
 	}
-	return h.station.Network.TripTo(key.To, size, answer)
+	return h.iface.Network.TripTo(key.To, size, answer)
 }
 
 func (h *edgeHost) Waits(now units.Time, p *packet.Packet) { h.wait(now, p, p.Size) }
@@ -213,13 +213,13 @@ func (h *edgeHost) wait(now units.Time, p *packet.Packet, n units.Bytes) {
 	}
 }
 
-// Watch makes the station call f when more than high bytes from one queue of the host's
+// Watch makes the interface call f when more than high bytes from one queue of the host's
 // device wait in the edge service, and again when they have fallen to half of that. The
 // bound is lower while much waits across all queues. This leaves room in the host's own
 // queue, by whose limit services drop, for what arrives before a queue is held. Watch
 // does nothing without an edge service. Another call changes the bound.
-func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, queue int, full bool)) {
-	h := s.edge
+func (i *Interface) Watch(queues int, high units.Bytes, f func(now units.Time, queue int, full bool)) {
+	h := i.edge
 	if h == nil {
 		return
 	}
@@ -234,31 +234,31 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 	}
 }
 
-// HasEdge reports whether the station has an edge service.
-func (s *Station) HasEdge() bool { return s.edge != nil }
+// HasEdge reports whether the interface has an edge service.
+func (i *Interface) HasEdge() bool { return i.edge != nil }
 
-// EdgeService returns the edge service of the station; nil if it has none. Use it from code that
+// EdgeService returns the edge service of the interface; nil if it has none. Use it from code that
 // the host's engine runs, or while that engine does not run.
-func (s *Station) EdgeService() edge.Service {
-	if s.edge == nil {
+func (i *Interface) EdgeService() edge.Service {
+	if i.edge == nil {
 		return nil
 	}
-	return s.edge.service
+	return i.edge.service
 }
 
-// EdgeChoice returns how the edge service was chosen; the zero Choice if the station has none.
-func (s *Station) EdgeChoice() edge.Choice {
-	if s.edge == nil {
+// EdgeChoice returns how the edge service was chosen; the zero Choice if the interface has none.
+func (i *Interface) EdgeChoice() edge.Choice {
+	if i.edge == nil {
 		return edge.Choice{}
 	}
-	return s.edge.chosen
+	return i.edge.chosen
 }
 
 // TunnelledPackets returns the number of packets that the edge service has taken out of others, and
 // the number of packets of the host that ended because their copies came out at the other end.
-func (s *Station) TunnelledPackets() (unwrapped, finished uint64) {
-	if s.edge == nil {
+func (i *Interface) TunnelledPackets() (unwrapped, finished uint64) {
+	if i.edge == nil {
 		return 0, 0
 	}
-	return s.edge.unwrapped, s.edge.finished
+	return i.edge.unwrapped, i.edge.finished
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// nic joins an emulated NIC to a station: it uses a timer of the engine, and its
-// packets enter and leave the fabric at the station. The times of the NIC are those that the
+// nic joins an emulated NIC to an interface: it uses a timer of the engine, and its
+// packets enter and leave the fabric at the interface. The times of the NIC are those that the
 // host's clock shows; those of the fabric are emulated.
 type nic struct {
 	*nicemu.Device
-	station *Station
-	clock   *nodeclock.Clock // nil if it is exact
+	iface *Interface
+	clock *nodeclock.Clock // nil if it is exact
 }
 
 // Next returns a packet for the port. The packet enters the fabric as it leaves the port.
 func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
 	p := n.Device.Next(n.clock.ReadAt(now), prio)
 	if p != nil {
-		n.station.Admit(now, p)
+		n.iface.Admit(now, p)
 	}
 	return p
 }
@@ -69,34 +69,34 @@ func useClock(env *nicemu.Env, c *nodeclock.Clock, engine *sim.Engine) {
 	env.Port = clockedPort{env.Port, engine}
 }
 
-// AddNIC gives the station an emulated NIC. Of env, Down, Rand and Links count; the station knows
+// AddNIC gives the interface an emulated NIC. Of env, Down, Rand and Links count; the interface knows
 // the rest. It returns an error of nicemu.New. Call it after AddEdge, and before the run.
-func (s *Station) AddNIC(settings nicemu.Settings, env nicemu.Env) (*nicemu.Device, error) {
-	n := &nic{station: s, clock: s.Clock}
-	env.Name, env.MAC, env.Addresses, env.LinkLocal = s.Name, s.MAC, s.Addresses, nicemu.LinkLocal(s.MAC)
-	env.Line, env.Priority, env.Pool = s.Port.Link().Rate(), &s.chassis.Map.DSCP, s.Pool
-	env.Now, env.Timer, env.Port = s.Engine.Now, s.Engine.NewTimer(n), s.feedBy(n)
-	env.Trip = s.Network.TripTo
-	env.Path = func(_, to netip.Addr) (nicemu.Path, bool) { return s.Network.PathTo(to) }
+func (i *Interface) AddNIC(settings nicemu.Settings, env nicemu.Env) (*nicemu.Device, error) {
+	n := &nic{iface: i, clock: i.Clock}
+	env.Name, env.MAC, env.Addresses, env.LinkLocal = i.Name, i.MAC, i.Addresses, nicemu.LinkLocal(i.MAC)
+	env.Line, env.Priority, env.Pool = i.Port.Link().Rate(), &i.chassis.Map.DSCP, i.Pool
+	env.Now, env.Timer, env.Port = i.Engine.Now, i.Engine.NewTimer(n), i.feedBy(n)
+	env.Trip = i.Network.TripTo
+	env.Path = func(_, to netip.Addr) (nicemu.Path, bool) { return i.Network.PathTo(to) }
 	if n.clock != nil {
-		useClock(&env, n.clock, s.Engine)
+		useClock(&env, n.clock, i.Engine)
 	}
 	device, err := nicemu.New(settings, env)
 	if err != nil {
 		return nil, err
 	}
 	n.Device = device
-	s.SetNIC(n)
+	i.SetNIC(n)
 	if m := cc.Methods.Kind(settings.Control.Name).Feedback; m != nil {
-		s.SetReceiver(m, n.ReceiveMessage)
+		i.SetReceiver(m, n.ReceiveMessage)
 	}
 	return device, nil
 }
 
 // EmulatedNIC returns the NIC of AddNIC; nil if there is none. Use it from code that the host's
 // engine runs, or while that engine does not run.
-func (s *Station) EmulatedNIC() *nicemu.Device {
-	if n, ok := s.nic.(*nic); ok {
+func (i *Interface) EmulatedNIC() *nicemu.Device {
+	if n, ok := i.nic.(*nic); ok {
 		return n.Device
 	}
 	return nil

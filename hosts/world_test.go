@@ -22,12 +22,12 @@ import (
 // world is two hosts, a link of 1 Gb/s between them, and a Directory that says where frames go. Its
 // tests need no fabric.
 type world struct {
-	engine   sim.Engine
-	pool     *packet.Pool
-	stations [2]*Station
-	modelled []string // packets of modelled flows that arrived, with the number of the host
-	routed   bool
-	clock    *nodeclock.Clock
+	engine     sim.Engine
+	pool       *packet.Pool
+	interfaces [2]*Interface
+	modelled   []string // packets of modelled flows that arrived, with the number of the host
+	routed     bool
+	clock      *nodeclock.Clock
 }
 
 // addressOf returns the address of a host; both have one of each IP version.
@@ -58,7 +58,7 @@ type side struct {
 }
 
 func (s side) PathTo(to netip.Addr) (nicemu.Path, bool) {
-	for h := range s.stations {
+	for h := range s.interfaces {
 		if to == addressOf(h, to.Is6()) {
 			return nicemu.Path{Dest: packet.Endpoint(h), MAC: macOf(h)}, true
 		}
@@ -68,9 +68,9 @@ func (s side) PathTo(to netip.Addr) (nicemu.Path, bool) {
 
 func (s side) SourceTo(to netip.Addr) (netip.Addr, bool) { return addressOf(s.host, to.Is6()), true }
 
-func (s side) StationWith(a netip.Addr) *Station {
+func (s side) InterfaceWith(a netip.Addr) *Interface {
 	if p, ok := s.PathTo(a); ok {
-		return s.stations[p.Dest]
+		return s.interfaces[p.Dest]
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func newWorld(t testing.TB, classes bool, change func(w *world)) *world {
 	if change != nil {
 		change(w)
 	}
-	for i := range w.stations {
-		s := NewStation(Env{
+	for i := range w.interfaces {
+		iface := New(Env{
 			ID: packet.Endpoint(i), MAC: macOf(i), Pool: w.pool, Directory: w, Network: side{w, i},
 			Engine: &w.engine, Clock: w.clock, Node: i, Name: fmt.Sprintf("h%d:eth0", i+1),
 			Addresses: []netip.Addr{addressOf(i, false), addressOf(i, true)}, Routed: w.routed,
@@ -103,27 +103,27 @@ func newWorld(t testing.TB, classes bool, change func(w *world)) *world {
 				w.pool.Free(p)
 			},
 		})
-		s.Port = port.New(&w.engine, w.pool, s.Name, 0, s, 0)
-		s.Port.SetClock(w.clock)
-		w.stations[i] = s
+		iface.Port = port.New(&w.engine, w.pool, iface.Name, 0, iface, 0)
+		iface.Port.SetClock(w.clock)
+		w.interfaces[i] = iface
 	}
 	end := links.End{Engine: &w.engine, Pool: w.pool}
-	for i, s := range w.stations {
-		s.Port.ConnectLink(s.Port.MakeLink(w.stations[1-i].Port, end, end, nil, sim.NewRand(1, s.Name), links.Settings{Rate: units.Gbps, Delay: units.Microsecond, MTU: 1500, Up: true}))
+	for i, iface := range w.interfaces {
+		iface.Port.ConnectLink(iface.Port.MakeLink(w.interfaces[1-i].Port, end, end, nil, sim.NewRand(1, iface.Name), links.Settings{Rate: units.Gbps, Delay: units.Microsecond, MTU: 1500, Up: true}))
 		if classes {
-			s.addClasses()
+			iface.addClasses()
 		}
 	}
 	return w
 }
 
-func (s *Station) addClasses() {
+func (iface *Interface) addClasses() {
 	list := []class.Class{{Name: "default", Weight: 1}, {Name: "urgent", Priority: 3}}
-	c := &port.Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*port.Port{s.Port}}
+	c := &port.Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*port.Port{iface.Port}}
 	c.Map.DSCP[8] = 3
-	s.SetChassis(c)
-	s.Port.SetClasses(c, list, port.ClassEnv{
-		Engine: s.Engine, Rand: sim.NewRand(1, "trim "+s.Name),
+	iface.SetChassis(c)
+	iface.Port.SetClasses(c, list, port.ClassEnv{
+		Engine: iface.Engine, Rand: sim.NewRand(1, "trim "+iface.Name),
 		Point: func(class.Class, func(units.Time)) congestion.Point { return nil },
 	})
 }

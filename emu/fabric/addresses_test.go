@@ -32,8 +32,8 @@ topology:
 	added := netip.MustParseAddr("192.168.5.1")
 	at := func(host string) int { n, _ := f.Plan.Node(host); return n }
 	finds := func(from string, to netip.Addr) string {
-		s := f.Station(at(from), 0)
-		p, ok := s.Network.PathTo(to)
+		iface := f.Interface(at(from), 0)
+		p, ok := iface.Network.PathTo(to)
 		if !ok {
 			return ""
 		}
@@ -49,7 +49,7 @@ topology:
 			t.Errorf("%s sends to %v at %q, want %q", from, to, got, want)
 		}
 	}
-	local := func(host string) netip.Addr { return nicemu.LinkLocal(f.Station(at(host), 0).MAC) }
+	local := func(host string) netip.Addr { return nicemu.LinkLocal(f.Interface(at(host), 0).MAC) }
 	check("h1", local("h2"), "h2")
 	check("h1", local("h4"), "") // no router forwards to it
 	check("h4", local("h1"), "")
@@ -59,7 +59,7 @@ topology:
 	check("h1", added, "h2")
 	check("h2", added, "r1") // to others with the address: it has none itself
 	check("h4", added, "r1")
-	if networkOf(f.Station(at("h1"), 0)).holderOf(added) != "h2:eth0" || f.Station(at("h1"), 0).Network.TripTo(added, 1000, 64).RTT == 0 {
+	if networkOf(f.Interface(at("h1"), 0)).holderOf(added) != "h2:eth0" || f.Interface(at("h1"), 0).Network.TripTo(added, 1000, 64).RTT == 0 {
 		t.Error("the port with the address, or the path to it, is not known")
 	}
 	f.AddAddress(at("h3"), 0, added)
@@ -76,8 +76,8 @@ func TestNICs_TalkOverAddressesOfTheirLinks(t *testing.T) {
 	a, b := f.nics[0].Device, f.nics[1].Device
 	local, added := [2]netip.Addr{}, [2]netip.Addr{netip.MustParseAddr("192.168.5.1"), netip.MustParseAddr("192.168.5.2")}
 	for i, d := range []*nicemu.Device{a, b} {
-		local[i] = nicemu.LinkLocal(f.Stations[i].MAC)
-		f.AddAddress(f.Stations[i].Node, 0, added[i])
+		local[i] = nicemu.LinkLocal(f.Interfaces[i].MAC)
+		f.AddAddress(f.Interfaces[i].Node, 0, added[i])
 		if len(d.GIDs()) != 4 {
 			t.Errorf("GIDs %v", d.GIDs())
 		}

@@ -17,40 +17,40 @@ import (
 
 // addNICs makes the carriers of hosts with flows over RDMA.
 func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
-	used := map[*hosts.Station][2][]netip.Addr{} // by IP version
+	used := map[*hosts.Interface][2][]netip.Addr{} // by IP version
 	for i := range settings {
 		v6 := b.Plan.Traffic[i].IPv6()
 		for _, all := range b.egresses[i] {
 			for _, w := range all {
-				list := used[w.station]
+				list := used[w.iface]
 				if !slices.Contains(list[btoi(v6)], w.address) {
 					list[btoi(v6)] = append(list[btoi(v6)], w.address)
 				}
-				used[w.station] = list
+				used[w.iface] = list
 			}
 		}
 	}
 	var members []carrier.Member
-	numbers := map[*hosts.Station][]int32{} // of members
-	var stations []*hosts.Station
-	for _, s := range b.Stations {
-		list, ok := used[s]
+	numbers := map[*hosts.Interface][]int32{} // of members
+	var interfaces []*hosts.Interface
+	for _, iface := range b.Interfaces {
+		list, ok := used[iface]
 		if !ok {
 			continue
 		}
-		stations = append(stations, s)
+		interfaces = append(interfaces, iface)
 		for v := range list {
-			slices.SortFunc(list[v], func(x, y netip.Addr) int { return b.orderOf(s, x) - b.orderOf(s, y) })
+			slices.SortFunc(list[v], func(x, y netip.Addr) int { return b.orderOf(iface, x) - b.orderOf(iface, y) })
 		}
 		for k := range max(len(list[0]), len(list[1])) {
-			m := carrier.Member{Node: s.Node}
+			m := carrier.Member{Node: iface.Node}
 			if k < len(list[0]) {
 				m.V4 = list[0][k]
 			}
 			if k < len(list[1]) {
 				m.V6 = list[1][k]
 			}
-			numbers[s] = append(numbers[s], int32(len(members)))
+			numbers[iface] = append(numbers[iface], int32(len(members)))
 			members = append(members, m)
 		}
 	}
@@ -62,41 +62,41 @@ func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
 		p, err := f.topology.TryPath(plan.Pair{From: from, To: to, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
 		return p.Source, p.Destination, err == nil
 	}
-	for _, s := range stations {
-		if err := b.addCarrier(s, numbers[s]); err != nil {
+	for _, iface := range interfaces {
+		if err := b.addCarrier(iface, numbers[iface]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// orderOf returns the place of an address among those of a station.
-func (f *Fabric) orderOf(s *hosts.Station, a netip.Addr) int {
-	return slices.IndexFunc(f.Plan.Nodes[s.Node].Ports[s.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+// orderOf returns the place of an address among those of an interface.
+func (f *Fabric) orderOf(iface *hosts.Interface, a netip.Addr) int {
+	return slices.IndexFunc(f.Plan.Nodes[iface.Node].Ports[iface.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are
 // members of the table.
-func (b *trafficBuilder) addCarrier(s *hosts.Station, members []int32) error {
-	d := s.EmulatedNIC()
+func (b *trafficBuilder) addCarrier(iface *hosts.Interface, members []int32) error {
+	d := iface.EmulatedNIC()
 	if d == nil {
-		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(s.Node, s.Index), b.Plan.Nodes[s.Node].Name)
+		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(iface.Node, iface.Index), b.Plan.Nodes[iface.Node].Name)
 	}
 	if d.Line() == 0 {
 		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", d.Name())
 	}
-	c, err := carrier.NewNIC(b.hosts[s.Node], b.table, d, members...)
+	c, err := carrier.NewNIC(b.hosts[iface.Node], b.table, d, members...)
 	if err != nil {
 		return err
 	}
-	b.nics[s] = c
+	b.nics[iface] = c
 	b.traffic.nics = append(b.traffic.nics, c)
 	return nil
 }
 
 // join returns the carrier of a host's flows of a traffic, which those of its interfaces
 // make up.
-func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*hosts.Station, carriers []carrier.Carrier) carrier.Carrier {
+func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, interfaces []*hosts.Interface, carriers []carrier.Carrier) carrier.Carrier {
 	if len(carriers) == 1 {
 		return carriers[0]
 	}
@@ -106,98 +106,98 @@ func (b *trafficBuilder) joinCarriers(t *plan.Traffic, node int, stations []*hos
 		if err != nil {
 			return 0
 		}
-		return max(slices.Index(stations, f.stationAt(p.From)), 0)
+		return max(slices.Index(interfaces, f.interfaceAt(p.From)), 0)
 	}, carriers...)
 }
 
 // carrierAt makes the carrier of a traffic's flows through an interface.
-func (b *trafficBuilder) carrierAt(i int, s *hosts.Station, part map[int]bool) (carrier.Carrier, error) {
-	t, h := &b.Plan.Traffic[i], b.hosts[s.Node]
+func (b *trafficBuilder) carrierAt(i int, iface *hosts.Interface, part map[int]bool) (carrier.Carrier, error) {
+	t, h := &b.Plan.Traffic[i], b.hosts[iface.Node]
 	switch {
 	case t.RDMA != nil:
-		return b.nics[s], nil
+		return b.nics[iface], nil
 	case t.UDP != nil:
-		return b.newDatagrams(i, h, s, part), nil
-	case s.Port.Link().Rate() == 0:
+		return b.newDatagrams(i, h, iface, part), nil
+	case iface.Port.Link().Rate() == 0:
 		return nil, fmt.Errorf("%s flows over a link without a rate: give the link one", []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
 	}
-	return b.newStreams(i, h, s, part)
+	return b.newStreams(i, h, iface, part)
 }
 
-// newOutlet returns the outlet through which the packets of a traffic leave a station.
-func (b *trafficBuilder) newOutlet(s *hosts.Station, v6 bool, part map[int]bool) carrier.Outlet {
+// newOutlet returns the outlet through which the packets of a traffic leave an interface.
+func (b *trafficBuilder) newOutlet(iface *hosts.Interface, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
-		Pool: s.Pool, MAC: s.MAC, Line: s.LineRate(), Send: s.OriginatePacket,
+		Pool: iface.Pool, MAC: iface.MAC, Line: iface.LineRate(), Send: iface.OriginatePacket,
 		Ends: func(peer int) (from, to netip.Addr, failure string) {
 			if !part[peer] {
 				return from, to, "the destination host is not part of the traffic"
 			}
-			p, err := f.topology.TryPath(plan.Pair{From: s.Node, To: peer, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
+			p, err := f.topology.TryPath(plan.Pair{From: iface.Node, To: peer, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
 			if err != nil {
 				return from, to, err.Error()
 			}
 			return p.Source, p.Destination, ""
 		},
-		PathTo: s.Network.PathTo,
+		PathTo: iface.Network.PathTo,
 	}
 }
 
-// registerReceiver registers receive for the packets of a protocol at a station, ahead of other
+// registerReceiver registers receive for the packets of a protocol at an interface, ahead of other
 // traffics and the NIC. receive reports whether a packet belongs to its traffic.
-func registerReceiver(s *hosts.Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
-	before := s.ReceiverOf(m)
-	s.SetReceiver(m, func(now units.Time, p *packet.Packet) {
+func registerReceiver(iface *hosts.Interface, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
+	before := iface.ReceiverOf(m)
+	iface.SetReceiver(m, func(now units.Time, p *packet.Packet) {
 		if !receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
 		}
-		s.Pool.Free(p)
+		iface.Pool.Free(p)
 	})
 }
 
-// newDatagrams makes the carrier of a traffic's flows over UDP at a station.
-func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, s *hosts.Station, part map[int]bool) carrier.Carrier {
+// newDatagrams makes the carrier of a traffic's flows over UDP at an interface.
+func (b *trafficBuilder) newDatagrams(i int, h *carrier.Host, iface *hosts.Interface, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
-	d := carrier.NewDatagrams(h, i, c, b.newOutlet(s, c.IPv6, part))
-	registerReceiver(s, carrier.DatagramProtocol(), d.ReceivePacket)
+	d := carrier.NewDatagrams(h, i, c, b.newOutlet(iface, c.IPv6, part))
+	registerReceiver(iface, carrier.DatagramProtocol(), d.ReceivePacket)
 	return d
 }
 
-// newStreams makes the carrier of a traffic's flows over TCP or NDP at a station.
-func (b *trafficBuilder) newStreams(i int, h *carrier.Host, s *hosts.Station, part map[int]bool) (carrier.Carrier, error) {
+// newStreams makes the carrier of a traffic's flows over TCP or NDP at an interface.
+func (b *trafficBuilder) newStreams(i int, h *carrier.Host, iface *hosts.Interface, part map[int]bool) (carrier.Carrier, error) {
 	t := &b.Plan.Traffic[i]
 	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
 	out := carrier.StreamOutlet{
-		Outlet: b.newOutlet(s, t.IPv6(), part),
-		Rate:   s.LineRate,
+		Outlet: b.newOutlet(iface, t.IPv6(), part),
+		Rate:   iface.LineRate,
 		Queued: func(now units.Time) units.Bytes {
-			_, bytes := s.Port.QueueLength(now) // an edge service keeps flows apart
+			_, bytes := iface.Port.QueueLength(now) // an edge service keeps flows apart
 			return bytes
 		},
 		Waiting: func(now units.Time, dscp uint8) int {
-			return s.Port.WaitingPackets(now, s.PriorityOf(dscp))
+			return iface.Port.WaitingPackets(now, iface.PriorityOf(dscp))
 		},
-		Trip:    s.Network.TripTo,
-		Offload: b.Plan.Nodes[s.Node].Offload == plan.OffloadOn,
-		Rand:    sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
+		Trip:    iface.Network.TripTo,
+		Offload: b.Plan.Nodes[iface.Node].Offload == plan.OffloadOn,
+		Rand:    sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(iface.Node, iface.Index)),
 	}
 	if t.NDP != nil {
-		pulls := b.pulls[s]
+		pulls := b.pulls[iface]
 		if pulls == nil {
 			pulls = carrier.NewPulls(t.NDP, out.Rate)
-			b.pulls[s] = pulls
+			b.pulls[iface] = pulls
 		}
 		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
-		b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
-		registerReceiver(s, carrier.NDPProtocol(), d.ReceivePacket)
+		b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Interface: iface, Traffic: t, index: i})
+		registerReceiver(iface, carrier.NDPProtocol(), d.ReceivePacket)
 		return d, pulls.CheckShared(t.NDP)
 	}
 	d := carrier.NewStreams(h, i, *t.TCP, out)
-	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
-	registerReceiver(s, carrier.SegmentProtocol(), d.ReceivePacket)
+	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Interface: iface, Traffic: t, index: i})
+	registerReceiver(iface, carrier.SegmentProtocol(), d.ReceivePacket)
 	if m := cc.Methods.Kind(t.TCP.Control.Name).Feedback; m != nil {
-		registerReceiver(s, m, d.ReceiveMessage)
+		registerReceiver(iface, m, d.ReceiveMessage)
 	}
 	return d, nil
 }

@@ -35,9 +35,9 @@ func (f *Fabric) addClasses(n int) {
 			}
 		}
 	}
-	for _, s := range f.stations[n] {
-		if s != nil {
-			s.SetChassis(c)
+	for _, iface := range f.interfaces[n] {
+		if iface != nil {
+			iface.SetChassis(c)
 		}
 	}
 	for i, p := range ports {

@@ -178,8 +178,8 @@ func (f *Fabric) findPauses() bool {
 
 // delivered counts the packets that hosts have received.
 func (f *Fabric) delivered() (n uint64) {
-	for _, s := range f.Stations {
-		n += s.Delivered
+	for _, iface := range f.Interfaces {
+		n += iface.Delivered
 	}
 	return n
 }

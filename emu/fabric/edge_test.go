@@ -174,7 +174,7 @@ workload:
   - {poisson: {name: small, from: h1, to: h3, rate: 200Mbps, size: 100B, for: 100ms}}
   - {cbr: {name: modest, from: h1, to: h3, rate: 20Mbps, size: 500B, for: 100ms}}
 `))
-	h1 := stationOf(f, "h1")
+	h1 := interfaceOf(f, "h1")
 	w := newWireRates(10 * units.Millisecond)
 	h1.Port.SetObserver(0, w)
 	if err := f.Run(context.Background(), 90*units.Millisecond); err != nil {
@@ -240,7 +240,7 @@ workload:
 		f := build4(t, lab, workers)
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(5 * units.Millisecond)
-		stationOf(f, "h1").Port.SetObserver(0, w)
+		interfaceOf(f, "h1").Port.SetObserver(0, w)
 		runTo(t, f, 40*units.Millisecond)
 		for i, size := range []units.Bytes{1442, 762} {
 			if r, want := w.rate(int32(i)), float64(advised(size)); math.Abs(r/want-1) > 0.001 {
@@ -270,10 +270,10 @@ workload:
 	}
 }
 
-// stationOf returns the first station of a host.
-func stationOf(f *Fabric, host string) *hosts.Station {
+// interfaceOf returns the first interface of a host.
+func interfaceOf(f *Fabric, host string) *hosts.Interface {
 	n, _ := f.Plan.Node(host)
-	return f.Station(n, 0)
+	return f.Interface(n, 0)
 }
 
 func statusOf(f *Fabric, host string) status.Port {
@@ -319,14 +319,14 @@ workload:
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(0)
 		if watch {
-			for _, s := range f.Stations {
-				s.Port.SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+			for _, iface := range f.Interfaces {
+				iface.Port.SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
 					if p.HasBytes() {
 						new(renderer).render(p, nil)
 					}
 				}))
 			}
-			stationOf(f, "h1").Port.SetObserver(0, w)
+			interfaceOf(f, "h1").Port.SetObserver(0, w)
 		}
 		runTo(t, f, 30*units.Millisecond)
 		if w.disorder > 0 {
@@ -341,8 +341,8 @@ workload:
 			t.Fatal(err)
 		}
 		full := 0.0
-		for _, s := range f.Stations {
-			g := gauges(f.edgeStatus(f.Now(), s).Gauges)
+		for _, iface := range f.Interfaces {
+			g := gauges(f.edgeStatus(f.Now(), iface).Gauges)
 			full += g["table_full"]
 			if g["flows"] > 2 {
 				t.Errorf("%v flows", g["flows"])
@@ -377,7 +377,7 @@ workload:
   - {write: {from: h1, to: h3, size: 1GB}}
 `, 1)
 	w := newWireRates(units.Millisecond)
-	stationOf(f, "h1").Port.SetObserver(0, w)
+	interfaceOf(f, "h1").Port.SetObserver(0, w)
 	runTo(t, f, 20*units.Millisecond)
 	if r := w.rate(0); math.Abs(r/500e6-1) > 0.01 {
 		t.Errorf("the flow beside a queue pair is sent at %.0f b/s", r)
@@ -464,7 +464,7 @@ func (s *toll) SendPacket(now units.Time, p *packet.Packet) {
 	s.env.Arm(now + 3*units.Microsecond)
 }
 
-// peer returns the IPv4 address of the station that a packet is for.
+// peer returns the IPv4 address of the interface that a packet is for.
 func (s *toll) peer(p *packet.Packet) (to netip.Addr) { return tollPeers[p.Dest] }
 
 func (s *toll) push(p *packet.Packet) {
@@ -548,12 +548,12 @@ workload:
   - {write: {from: h1, to: h2, size: 1MB}}
 `, workers)
 		tollPeers = nil
-		for _, s := range f.Stations {
-			a, _ := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], false)
+		for _, iface := range f.Interfaces {
+			a, _ := plan.AddressOf(&f.Plan.Nodes[iface.Node].Ports[iface.Index], false)
 			tollPeers = append(tollPeers, a)
 		}
 		fates := map[packet.Fate]int{}
-		stationOf(f, "h1").Port.SetObserver(0, observer(func(p *packet.Packet, d port.Direction, fate packet.Fate) {
+		interfaceOf(f, "h1").Port.SetObserver(0, observer(func(p *packet.Packet, d port.Direction, fate packet.Fate) {
 			if d == port.Out {
 				fates[fate]++
 			}

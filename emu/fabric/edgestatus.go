@@ -14,25 +14,25 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// edgeStatus returns the state of a station's edge service; nil if it has none.
-func (f *Fabric) edgeStatus(now units.Time, s *hosts.Station) *status.Edge {
-	if !s.HasEdge() {
+// edgeStatus returns the state of an interface's edge service; nil if it has none.
+func (f *Fabric) edgeStatus(now units.Time, iface *hosts.Interface) *status.Edge {
+	if !iface.HasEdge() {
 		return nil
 	}
-	service, chosen := s.EdgeService(), s.EdgeChoice()
+	service, chosen := iface.EdgeService(), iface.EdgeChoice()
 	e := &status.Edge{Service: chosen.Name, Preset: chosen.Preset}
 	e.QueuePackets, e.QueueBytes = service.HeldPackets()
 	e.Gauges = gauge.Read(edge.Services.Kind(chosen.Name).Gauges, service.AppendGauges(now, nil))
-	e.Flows = f.edgeFlows(now, s, status.MaxEdgeFlows)
+	e.Flows = f.edgeFlows(now, iface, status.MaxEdgeFlows)
 	e.FlowsLeftOut = service.FlowCount(now) - len(e.Flows)
 	return e
 }
 
-// edgeFlows returns the flows that a station's edge service knows, oldest first, at most so many.
-func (f *Fabric) edgeFlows(now units.Time, s *hosts.Station, maxFlows int) (all []status.EdgeFlow) {
-	s.EdgeService().EachFlow(now, func(x *edge.Flow) bool {
+// edgeFlows returns the flows that an interface's edge service knows, oldest first, at most so many.
+func (f *Fabric) edgeFlows(now units.Time, iface *hosts.Interface, maxFlows int) (all []status.EdgeFlow) {
+	iface.EdgeService().EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged && len(all) < maxFlows {
-			all = append(all, f.EdgeFlow(s, x))
+			all = append(all, f.EdgeFlow(iface, x))
 		}
 		return len(all) < maxFlows
 	})
@@ -53,12 +53,12 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]status.EdgeFlow, error) {
 		}
 	}
 	all, found := []status.EdgeFlow{}, false
-	for _, s := range f.Stations {
-		if !s.HasEdge() || node >= 0 && s.Node != node || port >= 0 && s.Index != port {
+	for _, iface := range f.Interfaces {
+		if !iface.HasEdge() || node >= 0 && iface.Node != node || port >= 0 && iface.Index != port {
 			continue
 		}
 		found = true
-		all = append(all, f.edgeFlows(f.nowAt(s.Node), s, math.MaxInt)...)
+		all = append(all, f.edgeFlows(f.nowAt(iface.Node), iface, math.MaxInt)...)
 	}
 	switch {
 	case found || name == "":
@@ -69,15 +69,15 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]status.EdgeFlow, error) {
 	return nil, fmt.Errorf("%s has no edge service: write for example edge: {limit: {rate: 100Mbps}} for it in the lab file", name)
 }
 
-// EdgeFlow describes a flow of a station's edge service.
-func (f *Fabric) EdgeFlow(s *hosts.Station, x *edge.Flow) status.EdgeFlow {
+// EdgeFlow describes a flow of an interface's edge service.
+func (f *Fabric) EdgeFlow(iface *hosts.Interface, x *edge.Flow) status.EdgeFlow {
 	k := &x.Key
 	e := status.EdgeFlow{
-		Port: f.Plan.PortName(s.Node, s.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,
-		Class: f.classOf(s, x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
+		Port: f.Plan.PortName(iface.Node, iface.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,
+		Class: f.classOf(iface, x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
 		TxPackets: x.TxPackets, TxBytes: x.TxBytes, Dropped: x.Dropped,
 	}
-	if described := s.EdgeService().FlowGauges(); len(described) > 0 {
+	if described := iface.EdgeService().FlowGauges(); len(described) > 0 {
 		e.Gauges = gauge.Read(described, x.Gauges)
 	}
 	switch {
@@ -89,7 +89,7 @@ func (f *Fabric) EdgeFlow(s *hosts.Station, x *edge.Flow) status.EdgeFlow {
 		e.Protocol = protocolName(k.Proto)
 	}
 	if e.To.IsValid() {
-		e.Peer = networkOf(s).holderOf(e.To)
+		e.Peer = networkOf(iface).holderOf(e.To)
 	}
 	return e
 }

@@ -16,15 +16,15 @@ import (
 type egresses map[int][]egress
 
 type egress struct {
-	station *hosts.Station
+	iface   *hosts.Interface
 	address netip.Addr
 }
 
-// stations returns the interfaces of a host's egresses.
-func (w egresses) stations(node int) (all []*hosts.Station) {
+// interfaces returns the interfaces of a host's egresses.
+func (w egresses) interfaces(node int) (all []*hosts.Interface) {
 	for _, x := range w[node] {
-		if len(all) == 0 || all[len(all)-1] != x.station {
-			all = append(all, x.station)
+		if len(all) == 0 || all[len(all)-1] != x.iface {
+			all = append(all, x.iface)
 		}
 	}
 	return all
@@ -58,8 +58,8 @@ func (b *trafficBuilder) findEgresses(t *plan.Traffic) (egresses, error) {
 		if err != nil {
 			return nil, err
 		}
-		used[egress{b.stationAt(path.From), path.Source}] = true
-		used[egress{b.stationAt(path.To), path.Destination}] = true
+		used[egress{b.interfaceAt(path.From), path.Source}] = true
+		used[egress{b.interfaceAt(path.To), path.Destination}] = true
 	}
 	for n := range several {
 		all := b.egressesOf(n, v6)
@@ -72,11 +72,11 @@ func (b *trafficBuilder) findEgresses(t *plan.Traffic) (egresses, error) {
 
 // egressesOf returns the connected interfaces and addresses of a host.
 func (f *Fabric) egressesOf(node int, v6 bool) (all []egress) {
-	for i, s := range f.stations[node] {
+	for i, iface := range f.interfaces[node] {
 		p := &f.Plan.Nodes[node].Ports[i]
 		for _, a := range p.Addresses {
 			if p.Link >= 0 && a.Addr().Is6() == v6 {
-				all = append(all, egress{s, a.Addr()})
+				all = append(all, egress{iface, a.Addr()})
 			}
 		}
 	}

@@ -31,28 +31,28 @@ type Fabric struct {
 	Plan   *plan.Plan
 	Shards []*Shard
 
-	Stations []*hosts.Station   // by packet.Endpoint
-	Switches []*switches.Switch // by node; nil for hosts
-	Links    [][2]*links.Link   // by link and direction, as in the plan
-	Records  []*workload.Record // by flow
+	Interfaces []*hosts.Interface // by packet.Endpoint
+	Switches   []*switches.Switch // by node; nil for hosts
+	Links      [][2]*links.Link   // by link and direction, as in the plan
+	Records    []*workload.Record // by flow
 
-	processOf []*parallel.Process // by node
-	clocks    []*nodeclock.Clock  // by node; nil for an exact one
-	workers   *parallel.Workers
-	ports     [][]*port.Port     // by node and port
-	stations  [][]*hosts.Station // by node and port; nil for switches
-	lookahead units.Time         // between shards
-	topology  *routing.Topology
-	flowEnds  [][2]flowEnd
-	nics      []attachedNIC // in the order of nodes and ports
-	added     addressBook
-	transfers []transfer // by transfer of the plan
-	watches   map[*port.Port]*watch
-	deadlocks []status.Deadlock
-	guard     guard
-	rerouting []*rerouting // by shard; nil when tables do not change
-	samplings []*Sampling  // of a run in virtual time
-	traffic   traffic      // of patterns
+	processOf  []*parallel.Process // by node
+	clocks     []*nodeclock.Clock  // by node; nil for an exact one
+	workers    *parallel.Workers
+	ports      [][]*port.Port       // by node and port
+	interfaces [][]*hosts.Interface // by node and port; nil for switches
+	lookahead  units.Time           // between shards
+	topology   *routing.Topology
+	flowEnds   [][2]flowEnd
+	nics       []attachedNIC // in the order of nodes and ports
+	added      addressBook
+	transfers  []transfer // by transfer of the plan
+	watches    map[*port.Port]*watch
+	deadlocks  []status.Deadlock
+	guard      guard
+	rerouting  []*rerouting // by shard; nil when tables do not change
+	samplings  []*Sampling  // of a run in virtual time
+	traffic    traffic      // of patterns
 
 	// LinkChanged is called when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. The shard
@@ -129,7 +129,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 	f := &Fabric{
 		Plan: p, Shards: shards, processOf: processOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
-		stations: make([][]*hosts.Station, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
+		interfaces: make([][]*hosts.Interface, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
 	}
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
@@ -158,9 +158,9 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 	if p.Telemetry() {
 		f.addStamps()
 	}
-	for _, s := range f.Stations {
-		f.addEdge(s)
-		if err := f.addNIC(s); err != nil {
+	for _, iface := range f.Interfaces {
+		f.addEdge(iface)
+		if err := f.addNIC(iface); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +186,7 @@ func (f *Fabric) addNode(n int) {
 	node, engine, pool := &f.Plan.Nodes[n], f.engineOf(n), f.ShardOf(n).Pool
 	f.ports[n] = make([]*port.Port, len(node.Ports))
 	f.clocks = append(f.clocks, f.clockOf(n, node.Name))
-	f.stations[n] = make([]*hosts.Station, len(node.Ports))
+	f.interfaces[n] = make([]*hosts.Interface, len(node.Ports))
 	var sw *switches.Switch
 	if node.Kind == plan.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, pool)
@@ -201,7 +201,7 @@ func (f *Fabric) addNode(n int) {
 	for i := range node.Ports {
 		var owner port.Owner = sw
 		if sw == nil {
-			owner = f.addStation(n, i)
+			owner = f.addInterface(n, i)
 		}
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
@@ -214,8 +214,8 @@ func (f *Fabric) addNode(n int) {
 			p.SetPoint(engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
 		}
 		f.ports[n][i] = p
-		if s, ok := owner.(*hosts.Station); ok {
-			s.Port = p
+		if iface, ok := owner.(*hosts.Interface); ok {
+			iface.Port = p
 		}
 	}
 }
@@ -237,23 +237,23 @@ func (f *Fabric) addStamps() {
 	}
 }
 
-func (f *Fabric) addStation(n, i int) *hosts.Station {
+func (f *Fabric) addInterface(n, i int) *hosts.Interface {
 	p := &f.Plan.Nodes[n].Ports[i]
 	addresses := make([]netip.Addr, len(p.Addresses))
 	for k, a := range p.Addresses {
 		addresses[k] = a.Addr()
 	}
 	pool := f.ShardOf(n).Pool
-	s := hosts.NewStation(hosts.Env{
-		ID: packet.Endpoint(len(f.Stations)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
+	iface := hosts.New(hosts.Env{
+		ID: packet.Endpoint(len(f.Interfaces)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
 		Modelled:  func(now units.Time, p *packet.Packet) { f.recordPacket(now, p, pool) },
 		Directory: f.topology.Directory, Network: &hostNetwork{fabric: f, end: plan.End{Node: n, Port: i}},
 		Engine: f.engineOf(n), Clock: f.clocks[n],
 		Node: n, Index: i, Name: f.Plan.PortName(n, i), Addresses: addresses, Routed: f.topology.Routed(),
 	})
-	f.Stations = append(f.Stations, s)
-	f.stations[n][i] = s
-	return s
+	f.Interfaces = append(f.Interfaces, iface)
+	f.interfaces[n][i] = iface
+	return iface
 }
 
 // cutThroughHead is what a cut-through switch waits for before it sends a
@@ -323,16 +323,16 @@ func (f *Fabric) portsByProcess() map[*parallel.Process][]*port.Port {
 // Port returns the port of a node, by their indices in the plan.
 func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] }
 
-// Station returns the station of a host's port; nil for a switch's.
-func (f *Fabric) Station(node, index int) *hosts.Station { return f.stations[node][index] }
+// Interface returns the interface of a host's port; nil for a switch's.
+func (f *Fabric) Interface(node, index int) *hosts.Interface { return f.interfaces[node][index] }
 
 // Endpoints returns the port of each packet.Endpoint: the ports of hosts, then
 // the ports of routers.
 func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 
-// Neighbours returns the next hops of a station's packets on its link.
-func (f *Fabric) Neighbours(s *hosts.Station) routing.Neighbours {
-	return f.topology.Neighbours(endOf(s))
+// Neighbours returns the next hops of an interface's packets on its link.
+func (f *Fabric) Neighbours(iface *hosts.Interface) routing.Neighbours {
+	return f.topology.Neighbours(endOf(iface))
 }
 
 // Routes returns the routes of a router to all subnets and all its static
@@ -472,8 +472,8 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 	end := f.Plan.Links[link].Ends[d]
 	now := f.nowAt(end.Node)
 	f.ports[end.Node][end.Port].SetLink(now, s)
-	if station := f.stationAt(end); station != nil {
-		station.SetLineRate(now, s.Rate)
+	if iface := f.interfaceAt(end); iface != nil {
+		iface.SetLineRate(now, s.Rate)
 	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)

@@ -122,16 +122,16 @@ func (s *sink) DeliverPacket(_ units.Time, p *packet.Packet) {
 // gets it exactly once.
 func (f *Fabric) broadcast(t *testing.T) {
 	t.Helper()
-	sinks := make([]*sink, len(f.Stations))
-	for i, s := range f.Stations {
+	sinks := make([]*sink, len(f.Interfaces))
+	for i, iface := range f.Interfaces {
 		sinks[i] = &sink{pool: f.Shards[0].Pool}
-		s.Attach(sinks[i])
+		iface.Attach(sinks[i])
 	}
 	frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...)
 	p := f.Shards[0].Pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
 	p.Parse()
-	f.Stations[0].Enter(f.Now(), p)
+	f.Interfaces[0].Enter(f.Now(), p)
 	f.advance(t, units.Never)
 	for i, s := range sinks {
 		if want := min(i, 1); len(s.got) != want {
@@ -173,7 +173,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, p.Origin, f.Stations[p.Origin].MAC)
+		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, p.Origin, f.Interfaces[p.Origin].MAC)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {
@@ -219,7 +219,7 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
 		if err := f.Run(context.Background(), ms*units.Millisecond-units.Nanosecond); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, f.Stations[1].Delivered)
+		got = append(got, f.Interfaces[1].Delivered)
 	}
 	if want := []uint64{10, 10, 20, 20}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("delivered by 10, 20, 30, 40 ms: %v, want %v", got, want)

@@ -96,7 +96,7 @@ func (f *Fabric) finishRecord(r *records.Record) {
 		return
 	}
 	source, destination := p.Source, p.Destination
-	from, to := f.stationAt(p.From), f.stationAt(p.To)
+	from, to := f.interfaceAt(p.From), f.interfaceAt(p.To)
 	if from.Node != int(r.From) { // READs: the data comes from the other end
 		from, to, source, destination = to, from, destination, source
 	}
@@ -112,7 +112,7 @@ func (f *Fabric) finishRecord(r *records.Record) {
 // switches; "several" from where a switch may choose another for each packet. It is empty
 // if the path is not known: without a source port, or where tables change with the state
 // of links.
-func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *hosts.Station, a, b netip.Addr) string {
+func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *hosts.Interface, a, b netip.Addr) string {
 	if r.SrcPort == 0 || f.rerouting != nil {
 		return ""
 	}

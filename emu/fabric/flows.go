@@ -24,7 +24,7 @@ const (
 
 // flowEnd is one end of a modelled flow.
 type flowEnd struct {
-	station *hosts.Station
+	iface   *hosts.Interface
 	address netip.Addr
 }
 
@@ -32,7 +32,7 @@ type flowEnd struct {
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
 	path := f.topology.Path(plan.Pair{From: flow.From, To: flow.To, FromPort: flow.FromPort.Port(), ToPort: flow.ToPort.Port(), IPv6: flow.IPv6})
-	from, to, src, dst := f.stationAt(path.From), f.stationAt(path.To), path.Source, path.Destination
+	from, to, src, dst := f.interfaceAt(path.From), f.interfaceAt(path.To), path.Source, path.Destination
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	version, ether := uint8(4), uint16(wire.EtherTypeIPv4)
 	if flow.IPv6 {
@@ -74,16 +74,16 @@ func (f *Fabric) recordPacket(now units.Time, p *packet.Packet, pool *packet.Poo
 	pool.Free(p)
 }
 
-// station returns the station of an endpoint; nil for other endpoints.
-func (f *Fabric) station(e packet.Endpoint) *hosts.Station {
-	if e < 0 || int(e) >= len(f.Stations) {
+// interfaceOf returns the interface of an endpoint; nil for other endpoints.
+func (f *Fabric) interfaceOf(e packet.Endpoint) *hosts.Interface {
+	if e < 0 || int(e) >= len(f.Interfaces) {
 		return nil
 	}
-	return f.Stations[e]
+	return f.Interfaces[e]
 }
 
-// stationAt returns the station of a host's port; nil for a switch's.
-func (f *Fabric) stationAt(e plan.End) *hosts.Station { return f.stations[e.Node][e.Port] }
+// interfaceAt returns the interface of a host's port; nil for a switch's.
+func (f *Fabric) interfaceAt(e plan.End) *hosts.Interface { return f.interfaces[e.Node][e.Port] }
 
 // hashWord folds an address as Parse does for real packets, so that a modelled
 // flow takes the same path as a real one with the same numbers.

@@ -15,14 +15,14 @@ import (
 type hostNetwork struct {
 	fabric *Fabric
 	end    plan.End
-	paths  map[packet.Endpoint]linkPath // to other stations, found so far
+	paths  map[packet.Endpoint]linkPath // to other interfaces, found so far
 }
 
-// networkOf returns the network around a station.
-func networkOf(s *hosts.Station) *hostNetwork { return s.Network.(*hostNetwork) }
+// networkOf returns the network around an interface.
+func networkOf(iface *hosts.Interface) *hostNetwork { return iface.Network.(*hostNetwork) }
 
-// endOf returns a station's port in the plan.
-func endOf(s *hosts.Station) plan.End { return plan.End{Node: s.Node, Port: s.Index} }
+// endOf returns an interface's port in the plan.
+func endOf(iface *hosts.Interface) plan.End { return plan.End{Node: iface.Node, Port: iface.Index} }
 
 // PathTo returns where packets to an address go.
 func (n *hostNetwork) PathTo(to netip.Addr) (nicemu.Path, bool) {
@@ -42,23 +42,23 @@ func (n *hostNetwork) SourceTo(to netip.Addr) (netip.Addr, bool) {
 	return n.fabric.topology.Source(n.end, to)
 }
 
-// StationWith returns the station that packets to an address are for.
-func (n *hostNetwork) StationWith(a netip.Addr) *hosts.Station {
+// InterfaceWith returns the interface that packets to an address are for.
+func (n *hostNetwork) InterfaceWith(a netip.Addr) *hosts.Interface {
 	end, ok := n.findPort(a)
 	if !ok {
 		return nil
 	}
-	return n.fabric.stationAt(end)
+	return n.fabric.interfaceAt(end)
 }
 
 // TripTo returns the path to an address and back, as a rate control needs it when a flow begins.
 func (n *hostNetwork) TripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
-	return n.trip(n.StationWith(to), size, ack)
+	return n.trip(n.InterfaceWith(to), size, ack)
 }
 
 // TripOfFlow returns the path of a modelled flow and back.
 func (n *hostNetwork) TripOfFlow(flow int32, size, ack units.Bytes) cc.Path {
-	return n.trip(n.fabric.flowEnds[flow][1].station, size, ack)
+	return n.trip(n.fabric.flowEnds[flow][1].iface, size, ack)
 }
 
 // EndsOfFlow returns the addresses of a modelled flow.
@@ -66,8 +66,8 @@ func (n *hostNetwork) EndsOfFlow(flow int32) (from, to netip.Addr) {
 	return n.fabric.flowAddresses(flow)
 }
 
-// trip returns the path to another station and back; the zero Path if there is none.
-func (n *hostNetwork) trip(peer *hosts.Station, size, ack units.Bytes) cc.Path {
+// trip returns the path to another interface and back; the zero Path if there is none.
+func (n *hostNetwork) trip(peer *hosts.Interface, size, ack units.Bytes) cc.Path {
 	if peer == nil {
 		return cc.Path{}
 	}
@@ -76,7 +76,7 @@ func (n *hostNetwork) trip(peer *hosts.Station, size, ack units.Bytes) cc.Path {
 		if n.paths == nil {
 			n.paths = map[packet.Endpoint]linkPath{}
 		}
-		w = n.fabric.pathBetween(n.fabric.stationAt(n.end), peer)
+		w = n.fabric.pathBetween(n.fabric.interfaceAt(n.end), peer)
 		n.paths[peer.ID] = w
 	}
 	if w == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // cachedPath is pathBetween, computed once for all hosts of two switches.
-func (f *Fabric) cachedPath(from, to *hosts.Station) linkPath {
+func (f *Fabric) cachedPath(from, to *hosts.Interface) linkPath {
 	a, b := f.switchOf(from), f.switchOf(to)
 	if a < 0 || b < 0 {
 		return f.pathBetween(from, to)
@@ -34,9 +34,9 @@ func (f *Fabric) cachedPath(from, to *hosts.Station) linkPath {
 	return w
 }
 
-// switchOf returns the switch that a station is connected to; -1 if there is none.
-func (f *Fabric) switchOf(s *hosts.Station) int {
-	p := &f.Plan.Nodes[s.Node].Ports[s.Index]
+// switchOf returns the switch that an interface is connected to; -1 if there is none.
+func (f *Fabric) switchOf(iface *hosts.Interface) int {
+	p := &f.Plan.Nodes[iface.Node].Ports[iface.Index]
 	if far := f.Plan.Links[p.Link].Ends[1-p.End]; f.Switches[far.Node] != nil {
 		return far.Node
 	}
@@ -44,7 +44,7 @@ func (f *Fabric) switchOf(s *hosts.Station) int {
 }
 
 // idealFlow returns the time that a flow takes alone on its path.
-func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *hosts.Station, size units.Bytes) units.Time {
+func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *hosts.Interface, size units.Bytes) units.Time {
 	if c := t.RDMA; c != nil {
 		mtu := c.MTU
 		if mtu == 0 {

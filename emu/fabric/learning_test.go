@@ -47,7 +47,7 @@ func bridge(t testing.TB, f *Fabric) *bridged { return &bridged{f, t, inboxes(f)
 // mac returns the address that the lab file gives to the first interface of a host.
 func (b *bridged) mac(host string) wire.MAC { return b.at(host).MAC }
 
-func (b *bridged) at(name string) *hosts.Station {
+func (b *bridged) at(name string) *hosts.Interface {
 	if !strings.Contains(name, ":") {
 		name += ":eth0"
 	}
@@ -55,7 +55,7 @@ func (b *bridged) at(name string) *hosts.Station {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.stations[n][i]
+	return b.interfaces[n][i]
 }
 
 // frame returns a frame without IP; vlan 0 means no tag.
@@ -97,7 +97,7 @@ func (b *bridged) arrived() string {
 	var names []string
 	for i, box := range b.boxes {
 		if len(box.got) > 0 {
-			name := strings.TrimSuffix(b.Stations[i].Port.Name, ":eth0")
+			name := strings.TrimSuffix(b.Interfaces[i].Port.Name, ":eth0")
 			if len(box.got) > 1 {
 				name += fmt.Sprint("*", len(box.got))
 			}
@@ -468,21 +468,21 @@ func TestLearning_SuperPacketsOfUnknownAddresses(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		run := func(trains bool) (all []any, passed int) {
 			b := newBridged(t, "topology: {generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2}}}\n")
-			in := &trainInbox{inbox: inbox{pool: b.Stations[3].Pool}}
-			b.Stations[3].Attach(in)
+			in := &trainInbox{inbox: inbox{pool: b.Interfaces[3].Pool}}
+			b.Interfaces[3].Attach(in)
 			if known {
 				b.send("h4", wire.Broadcast, macB)
 			}
 			if !trains {
-				b.Stations[0].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
+				b.Interfaces[0].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {}))
 			}
 			tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: 1, ACK: true, PSH: true, Window: 100}
-			h := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: addressOf(b.Stations[0], false).AsSlice(), DstIP: addressOf(b.Stations[3], false).AsSlice()}
+			h := &layers.IPv4{Version: 4, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: addressOf(b.Interfaces[0], false).AsSlice(), DstIP: addressOf(b.Interfaces[3], false).AsSlice()}
 			_ = tcp.SetNetworkLayerForChecksum(h)
-			frame := frameOf(t, b.Stations[0], h, tcp, gopacket.Payload(make([]byte, 20*1400+100)))
+			frame := frameOf(t, b.Interfaces[0], h, tcp, gopacket.Payload(make([]byte, 20*1400+100)))
 			macB.EncodeTo(frame)
 			macA.EncodeTo(frame[6:])
-			enterSuper(t, b.Stations[0], frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: 1400})
+			enterSuper(t, b.Interfaces[0], frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: 1400})
 			finish(t, b.Fabric)
 			return append(outcome(b.Fabric), in.got, b.arrived(), b.SwitchStatus()), in.trains
 		}
@@ -521,9 +521,9 @@ func TestLearning_ManyPaths(t *testing.T) {
 				}))
 			}
 		}
-		macs := []wire.MAC{macA, macB, 0x0a0000000001, b.Stations[0].MAC, b.Stations[len(b.Stations)-1].MAC}
+		macs := []wire.MAC{macA, macB, 0x0a0000000001, b.Interfaces[0].MAC, b.Interfaces[len(b.Interfaces)-1].MAC}
 		place := map[wire.MAC]int{}
-		host := rapid.IntRange(0, len(b.Stations)-1)
+		host := rapid.IntRange(0, len(b.Interfaces)-1)
 		settled := false
 		for range rapid.IntRange(1, 40).Draw(rt, "frames") {
 			from, mac := host.Draw(rt, "from"), rapid.SampledFrom(macs).Draw(rt, "mac")
@@ -534,7 +534,7 @@ func TestLearning_ManyPaths(t *testing.T) {
 			case 0: // many at once: anything may happen
 				for range rapid.IntRange(2, 6).Draw(rt, "at once") {
 					src := rapid.SampledFrom(macs).Draw(rt, "src")
-					enter(b.Stations[host.Draw(rt, "from")], etherFrame(rapid.SampledFrom(macs).Draw(rt, "dst"), src, 0))
+					enter(b.Interfaces[host.Draw(rt, "from")], etherFrame(rapid.SampledFrom(macs).Draw(rt, "dst"), src, 0))
 				}
 				finish(t, b.Fabric)
 				settled = false
@@ -542,32 +542,32 @@ func TestLearning_ManyPaths(t *testing.T) {
 				for _, m := range macs { // each announces itself
 					at, ok := place[m]
 					if !ok || !settled && m != mac {
-						at = slices.Index(macs, m) % len(b.Stations)
+						at = slices.Index(macs, m) % len(b.Interfaces)
 					}
 					if m == mac {
 						at = from
 					}
-					enter(b.Stations[at], etherFrame(wire.Broadcast, m, 0))
+					enter(b.Interfaces[at], etherFrame(wire.Broadcast, m, 0))
 					finish(t, b.Fabric)
 					place[m] = at
 				}
 				settled = true
 			default:
-				own := b.Stations[from].MAC
+				own := b.Interfaces[from].MAC
 				if place[own] != from && slices.Contains(macs, own) {
 					continue // it would come back
 				}
-				enter(b.Stations[from], etherFrame(mac, own, 0))
+				enter(b.Interfaces[from], etherFrame(mac, own, 0))
 				finish(t, b.Fabric)
 				for i, box := range b.boxes {
 					if len(box.got) > 1 {
-						rt.Fatalf("%s got a frame %d times", b.Stations[i].Port.Name, len(box.got))
+						rt.Fatalf("%s got a frame %d times", b.Interfaces[i].Port.Name, len(box.got))
 					}
 					if !settled {
 						continue
 					}
 					if want := i == place[mac] && i != from; want != (len(box.got) == 1) {
-						rt.Fatalf("a frame from %s to %x, which is at %s, arrives: %s", b.Stations[from].Port.Name, mac, b.Stations[place[mac]].Port.Name, b.arrived())
+						rt.Fatalf("a frame from %s to %x, which is at %s, arrives: %s", b.Interfaces[from].Port.Name, mac, b.Interfaces[place[mac]].Port.Name, b.arrived())
 					}
 				}
 			}
@@ -596,9 +596,9 @@ workload:
 		}
 		b := bridge(t, f)
 		for step := range 40 {
-			s := b.Stations[step%len(b.Stations)]
-			enter(s, etherFrame(wire.MAC(0x0a0000000000+(step*7)%5), wire.MAC(0x0a0000000000+step%5), uint16(step%2)))
-			enter(s, etherFrame(b.Stations[(step*5)%len(b.Stations)].MAC, b.Stations[(step*3)%len(b.Stations)].MAC, 0))
+			iface := b.Interfaces[step%len(b.Interfaces)]
+			enter(iface, etherFrame(wire.MAC(0x0a0000000000+(step*7)%5), wire.MAC(0x0a0000000000+step%5), uint16(step%2)))
+			enter(iface, etherFrame(b.Interfaces[(step*5)%len(b.Interfaces)].MAC, b.Interfaces[(step*3)%len(b.Interfaces)].MAC, 0))
 			runTo(t, f, units.Time(step+1)*100*units.Microsecond)
 		}
 		finish(t, f)

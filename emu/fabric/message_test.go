@@ -80,7 +80,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := f.Stations[0], f.Stations[1]
+	from, to := f.Interfaces[0], f.Interfaces[1]
 	whole, trimmed := 0, 0
 	to.SetReceiver(remarks[protocol], func(_ units.Time, p *packet.Packet) {
 		text := p.Message.Body.(*remark).text

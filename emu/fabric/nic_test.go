@@ -69,7 +69,7 @@ events:
 		}
 		// Middle packets: Ethernet, IPv4, UDP, BTH, payload, ICRC.
 		watch := &leaves{size: 14 + 20 + 8 + 12 + 1024 + 4}
-		f.Stations[0].Port.SetObserver(0, watch)
+		f.Interfaces[0].Port.SetObserver(0, watch)
 		for i, rate := range rates {
 			at := units.Time(i) * ms
 			if byHand && i > 0 {

@@ -11,52 +11,52 @@ import (
 // attachedNIC is an emulated NIC and where it is.
 type attachedNIC struct {
 	*nicemu.Device
-	station *hosts.Station
+	iface *hosts.Interface
 }
 
 // addNIC adds the NIC of a host's interface, if it has one.
-func (f *Fabric) addNIC(s *hosts.Station) error {
-	node := &f.Plan.Nodes[s.Node]
-	if node.NIC == nil || s.Port.Link() == nil {
+func (f *Fabric) addNIC(iface *hosts.Interface) error {
+	node := &f.Plan.Nodes[iface.Node]
+	if node.NIC == nil || iface.Port.Link() == nil {
 		return nil
 	}
-	shard := f.ShardOf(s.Node)
-	d, err := s.AddNIC(*node.NIC, nicemu.Env{
-		Down: shard.down[node.Ports[s.Index].Link] != 0, Links: &shard.links, Rand: sim.NewRand(f.Plan.Seed, "cc "+s.Name),
+	shard := f.ShardOf(iface.Node)
+	d, err := iface.AddNIC(*node.NIC, nicemu.Env{
+		Down: shard.down[node.Ports[iface.Index].Link] != 0, Links: &shard.links, Rand: sim.NewRand(f.Plan.Seed, "cc "+iface.Name),
 	})
 	if err != nil {
 		return fmt.Errorf("host %s: %w", node.Name, err)
 	}
-	f.nics = append(f.nics, attachedNIC{d, s})
+	f.nics = append(f.nics, attachedNIC{d, iface})
 	return nil
 }
 
 // Device returns the NIC of a host's interface, nil if it has none. Use it from
 // code that the host's engine runs, or while that engine does not run.
 func (f *Fabric) Device(node, index int) *nicemu.Device {
-	if s := f.stations[node][index]; s != nil {
-		return s.EmulatedNIC()
+	if iface := f.interfaces[node][index]; iface != nil {
+		return iface.EmulatedNIC()
 	}
 	return nil
 }
 
 // DeviceOf returns the first NIC of a host. The rules of Device apply.
 func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
-	s, err := f.firstNIC(host)
+	iface, err := f.firstNIC(host)
 	if err != nil {
 		return nil, err
 	}
-	return s.EmulatedNIC(), nil
+	return iface.EmulatedNIC(), nil
 }
 
-func (f *Fabric) firstNIC(host string) (*hosts.Station, error) {
+func (f *Fabric) firstNIC(host string) (*hosts.Interface, error) {
 	for n := range f.Plan.Nodes {
 		if f.Plan.Nodes[n].Name != host {
 			continue
 		}
-		for _, s := range f.stations[n] {
-			if s != nil && s.EmulatedNIC() != nil {
-				return s, nil
+		for _, iface := range f.interfaces[n] {
+			if iface != nil && iface.EmulatedNIC() != nil {
+				return iface, nil
 			}
 		}
 		return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", host)
@@ -68,7 +68,7 @@ func (f *Fabric) firstNIC(host string) (*hosts.Station, error) {
 func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	for _, n := range f.nics {
 		if n.Device == d {
-			return n.station.Engine
+			return n.iface.Engine
 		}
 	}
 	return nil
@@ -80,11 +80,11 @@ func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 // at the same time. Like Device, call Go from code that the host's engine runs, or
 // while that engine does not run.
 func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device)) (*sim.Process, error) {
-	s, err := f.firstNIC(host)
+	iface, err := f.firstNIC(host)
 	if err != nil {
 		return nil, err
 	}
-	return s.Engine.Go(host, func(p *sim.Process) { program(p, s.EmulatedNIC()) }), nil
+	return iface.Engine.Go(host, func(p *sim.Process) { program(p, iface.EmulatedNIC()) }), nil
 }
 
 // StopProcesses stops all processes that have not ended. Call it before dropping a fabric that

@@ -90,7 +90,7 @@ func (f *Fabric) nicsOf(name string) (list []attachedNIC, err error) {
 		}
 	}
 	for _, n := range f.nics {
-		if n.station.Node == node && (port < 0 || n.station.Index == port) {
+		if n.iface.Node == node && (port < 0 || n.iface.Index == port) {
 			list = append(list, n)
 		}
 	}
@@ -109,7 +109,7 @@ func (f *Fabric) nicStatus(list []attachedNIC) []status.NIC {
 		settings, used := n.Settings(), n.InUse()
 		s := &out[i]
 		*s = status.NIC{
-			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: slices.Clone(n.GIDs()),
+			Name: n.Name(), Node: f.Plan.Nodes[n.iface.Node].Name, MAC: hardware(n.MAC()), GIDs: slices.Clone(n.GIDs()),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
 			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: cmp.Or(settings.Recovery.Name, transport.DefaultRecovery),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
@@ -181,15 +181,15 @@ func (f *Fabric) qpStatus(n attachedNIC, q *nicemu.QP) status.QP {
 func (f *Fabric) addPath(s *status.QP, n attachedNIC, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
-	s.Peer = networkOf(n.station).holderOf(x.Remote)
+	s.Peer = networkOf(n.iface).holderOf(x.Remote)
 	if !x.Loopback {
-		s.Class = f.classOf(n.station, x.Priority)
+		s.Class = f.classOf(n.iface, x.Priority)
 	}
 }
 
-// classOf returns the name of a class of a station's port, "" if there is none.
-func (f *Fabric) classOf(s *hosts.Station, priority uint8) string {
-	if c := f.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
+// classOf returns the name of a class of an interface's port, "" if there is none.
+func (f *Fabric) classOf(iface *hosts.Interface, priority uint8) string {
+	if c := f.Plan.Nodes[iface.Node].Ports[iface.Index].Class(priority); c != nil {
 		return c.Name
 	}
 	return ""

@@ -39,7 +39,7 @@ func (f *Fabric) addTraffic() error {
 	if len(f.Plan.Traffic) == 0 {
 		return nil
 	}
-	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[*hosts.Station]*carrier.NIC{}, pulls: map[*hosts.Station]*carrier.Pulls{}}
+	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[*hosts.Interface]*carrier.NIC{}, pulls: map[*hosts.Interface]*carrier.Pulls{}}
 	if err := b.findMembers(); err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (f *Fabric) addTraffic() error {
 // trafficBuilder is the working state of addTraffic.
 type trafficBuilder struct {
 	*Fabric
-	hosts    map[int]*carrier.Host             // by node
-	egresses []egresses                        // by traffic
-	nics     map[*hosts.Station]*carrier.NIC   // of interfaces with flows over RDMA
-	table    *carrier.Table                    // nil without RDMA
-	pulls    map[*hosts.Station]*carrier.Pulls // of stations with flows over NDP
+	hosts    map[int]*carrier.Host               // by node
+	egresses []egresses                          // by traffic
+	nics     map[*hosts.Interface]*carrier.NIC   // of interfaces with flows over RDMA
+	table    *carrier.Table                      // nil without RDMA
+	pulls    map[*hosts.Interface]*carrier.Pulls // of interfaces with flows over NDP
 }
 
 // findMembers makes the hosts, in the order of nodes, and the carriers of those with
@@ -113,15 +113,15 @@ func (b *trafficBuilder) addPattern(i int) error {
 			agent = silent{}
 		}
 		var carriers []carrier.Carrier
-		stations := b.egresses[i].stations(n)
-		for _, s := range stations {
-			c, err := b.carrierAt(i, s, part)
+		interfaces := b.egresses[i].interfaces(n)
+		for _, iface := range interfaces {
+			c, err := b.carrierAt(i, iface, part)
 			if err != nil {
-				return fmt.Errorf("%s: %w", b.Plan.PortName(n, s.Index), err)
+				return fmt.Errorf("%s: %w", b.Plan.PortName(n, iface.Index), err)
 			}
 			carriers = append(carriers, c)
 		}
-		b.hosts[n].AddTraffic(i, agent, b.joinCarriers(t, n, stations, carriers))
+		b.hosts[n].AddTraffic(i, agent, b.joinCarriers(t, n, interfaces, carriers))
 		if linked, ok := agent.(pattern.Linked); ok {
 			linked.LinkAgents(func(host int) (pattern.Agent, func(pattern.Flow)) { return b.hosts[host].PartyOf(i) })
 		}

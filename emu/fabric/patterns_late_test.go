@@ -29,10 +29,10 @@ type meddler struct {
 }
 
 func meddle(f *Fabric, node int) *meddler {
-	s := f.stations[node][0]
-	m := &meddler{NIC: s.EmulatedNIC(), engine: f.engineOf(node), pool: s.Pool}
+	iface := f.interfaces[node][0]
+	m := &meddler{NIC: iface.EmulatedNIC(), engine: f.engineOf(node), pool: iface.Pool}
 	m.timer = m.engine.NewTimer(m)
-	s.SetNIC(m)
+	iface.SetNIC(m)
 	return m
 }
 
@@ -129,7 +129,7 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	}
 	var all fabrictest.Records
 	f.SetFlowSink(&all, false)
-	f.traffic.collector.Finish = nil // it would look for NICs at the stations, and find meddlers
+	f.traffic.collector.Finish = nil // it would look for NICs at the interfaces, and find meddlers
 	runTo(t, f, units.Never)
 	if err := f.EndFlows(); err != nil {
 		t.Fatal(err)

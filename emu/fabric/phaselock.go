@@ -38,7 +38,7 @@ func (f *Fabric) PhaseLocks() (all []status.PhaseLock) {
 
 // appendLockedQP appends a queue pair of which a port dropped the same packet again and again.
 func (f *Fabric) appendLockedQP(all []status.PhaseLock, p *port.Port, x *port.Loser) []status.PhaseLock {
-	from := f.station(x.From)
+	from := f.interfaceOf(x.From)
 	if from == nil {
 		return all
 	}
@@ -76,7 +76,7 @@ func (f *Fabric) appendLockedFlow(all []status.PhaseLock, at plan.End, losers []
 		if free := f.Records[i].ShareOfEnded(n); free <= freeShare {
 			return append(all, status.PhaseLock{
 				Port: f.ports[at.Node][at.Port].Name, Flow: flow.Name, Share: share, Other: other.Name, OtherLoss: free,
-				OneHost: endOf(f.flowEnds[x.Flow][0].station) == at, Drifting: f.clocks[flow.From] != nil,
+				OneHost: endOf(f.flowEnds[x.Flow][0].iface) == at, Drifting: f.clocks[flow.From] != nil,
 			})
 		}
 	}
@@ -86,9 +86,9 @@ func (f *Fabric) appendLockedFlow(all []status.PhaseLock, at plan.End, losers []
 // passes reports whether a flow certainly leaves through a port: the one that it starts at, or
 // the one on its receiver's link.
 func (f *Fabric) passes(flow int, at plan.End) bool {
-	if endOf(f.flowEnds[flow][0].station) == at {
+	if endOf(f.flowEnds[flow][0].iface) == at {
 		return true
 	}
 	p := &f.Plan.Nodes[at.Node].Ports[at.Port]
-	return p.Link >= 0 && f.Plan.Links[p.Link].Ends[1-p.End] == endOf(f.flowEnds[flow][1].station)
+	return p.Link >= 0 && f.Plan.Links[p.Link].Ends[1-p.End] == endOf(f.flowEnds[flow][1].iface)
 }

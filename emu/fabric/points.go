@@ -63,24 +63,24 @@ func (h *pointHost) agent(version uint8) netip.Addr {
 // replyTo implements congestion.Env.ReplyTo.
 func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *packet.Packet {
 	f := h.fabric
-	s := f.station(to.Origin)
-	if s == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.isOnLink(s) {
+	iface := f.interfaceOf(to.Origin)
+	if iface == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.isOnLink(iface) {
 		return nil
 	}
 	p := h.pool.NewMessage(m)
-	p.Dest, p.Dst, p.Src = s.ID, s.MAC, f.controlMAC(h.node, h.port)
+	p.Dest, p.Dst, p.Src = iface.ID, iface.MAC, f.controlMAC(h.node, h.port)
 	if m.Ether == 0 {
 		p.Message.From = h.agent(to.Version)
 		if p.Message.To = to.From; !p.Message.To.IsValid() {
-			p.Message.To, _ = plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], to.Version == 6)
+			p.Message.To, _ = plan.AddressOf(&f.Plan.Nodes[iface.Node].Ports[iface.Index], to.Version == 6)
 		}
 	}
 	return p
 }
 
-// isOnLink reports whether frames reach a station without routers.
-func (h *pointHost) isOnLink(s *hosts.Station) bool {
-	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, endOf(s))
+// isOnLink reports whether frames reach an interface without routers.
+func (h *pointHost) isOnLink(iface *hosts.Interface) bool {
+	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, endOf(iface))
 }
 
 // send implements congestion.Env.Send.
@@ -89,17 +89,17 @@ func (h *pointHost) send(p *packet.Packet) {
 	now := f.nowAt(h.node)
 	sound := h.sound(p)
 	if sw == nil {
-		s := f.stations[h.node][h.port]
+		iface := f.interfaces[h.node][h.port]
 		if !sound {
-			s.Malformed(now, p)
+			iface.Malformed(now, p)
 			return
 		}
-		if p.Dest == s.ID { // it stays in the host
-			s.Admit(now, p)
-			s.InputPacket(now, s.Port, p)
+		if p.Dest == iface.ID { // it stays in the host
+			iface.Admit(now, p)
+			iface.InputPacket(now, iface.Port, p)
 			return
 		}
-		s.OriginatePacket(now, p)
+		iface.OriginatePacket(now, p)
 		return
 	}
 	if !sound {

@@ -27,7 +27,7 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 20ms}}
 				if err != nil {
 					t.Fatal(err)
 				}
-				f.Stations[0].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
+				f.Interfaces[0].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
 					if asked != nil {
 						<-asked
 					}
@@ -82,7 +82,7 @@ workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		packets := 0
-		f.Stations[2].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
+		f.Interfaces[2].Port.SetObserver(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
 			if packets++; packets == 300 {
 				cancel()
 			}

@@ -27,7 +27,7 @@ func (f *Fabric) toHost(t testing.TB, sw, host string) string {
 	}
 	table := f.Switches[n].Table()
 	var names []string
-	for _, p := range table.Groups[table.Route[f.stations[h][0].ID]] {
+	for _, p := range table.Groups[table.Route[f.interfaces[h][0].ID]] {
 		names = append(names, f.Plan.Nodes[n].Ports[p].Name)
 	}
 	return strings.Join(names, " ")

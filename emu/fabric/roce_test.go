@@ -30,28 +30,28 @@ import (
 	"github.com/weftlab/weft/wire/roce"
 )
 
-// addressOf returns the first address of a station of an IP version.
-func addressOf(s *hosts.Station, v6 bool) netip.Addr {
-	a, ok := plan.AddressOf(&networkOf(s).fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
+// addressOf returns the first address of an interface of an IP version.
+func addressOf(iface *hosts.Interface, v6 bool) netip.Addr {
+	a, ok := plan.AddressOf(&networkOf(iface).fabric.Plan.Nodes[iface.Node].Ports[iface.Index], v6)
 	if !ok {
 		panic("no address")
 	}
 	return a
 }
 
-// fromNIC makes a packet from a station's NIC to an address: a UC WRITE of n
+// fromNIC makes a packet from an interface's NIC to an address: a UC WRITE of n
 // bytes in the middle of a message, of which only the length is modelled.
-func fromNIC(t testing.TB, s *hosts.Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
+func fromNIC(t testing.TB, iface *hosts.Interface, dst netip.Addr, tos uint8, n int) *packet.Packet {
 	t.Helper()
-	f := networkOf(s).fabric
-	hop, ok := f.Neighbours(s).FirstHop(dst)
+	f := networkOf(iface).fabric
+	hop, ok := f.Neighbours(iface).FirstHop(dst)
 	if !ok {
-		t.Fatalf("%s has no way to %v", s.Port.Name, dst)
+		t.Fatalf("%s has no way to %v", iface.Port.Name, dst)
 	}
-	p := s.Pool.NewRoCE()
+	p := iface.Pool.NewRoCE()
 	r := p.RoCE
-	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
-	r.BTH = roce.BTH{Opcode: roce.UC.WithOperation(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.Entered)}
+	r.Addresses = packet.NewAddresses(addressOf(iface, dst.Is6()), dst)
+	r.BTH = roce.BTH{Opcode: roce.UC.WithOperation(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(iface.Entered)}
 	r.Length = n
 	p.Dest, p.To = hop.Dest, hop.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
@@ -59,18 +59,18 @@ func fromNIC(t testing.TB, s *hosts.Station, dst netip.Addr, tos uint8, n int) *
 	if dst.Is6() {
 		p.Ether, p.Version, p.Label, header = wire.EtherTypeIPv6, 6, 0x54321, wire.IPv6Header
 	} else {
-		p.IPID = uint16(s.Entered)
+		p.IPID = uint16(iface.Entered)
 	}
 	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + r.BTH.Opcode.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
 	p.TOS, p.TTL, p.Proto, p.SrcPort, p.DstPort = tos, 64, wire.ProtoUDP, 0xc123, roce.Port
-	p.Src, p.Dst = s.MAC, hop.MAC
+	p.Src, p.Dst = iface.MAC, hop.MAC
 	p.Hash = packet.FlowHash(hashWord(r.From), hashWord(r.To), p.Proto, p.SrcPort, p.DstPort)
 	return p
 }
 
 // drawRoCE makes a random packet of a NIC, with any headers.
-func drawRoCE(t *rapid.T, tb testing.TB, s *hosts.Station, dst netip.Addr) *packet.Packet {
-	p := fromNIC(tb, s, dst, rapid.Byte().Draw(t, "tos"), 0)
+func drawRoCE(t *rapid.T, tb testing.TB, iface *hosts.Interface, dst netip.Addr) *packet.Packet {
+	p := fromNIC(tb, iface, dst, rapid.Byte().Draw(t, "tos"), 0)
 	var all []roce.Opcode
 	for o := range 256 {
 		if roce.Opcode(o).IsValid() {
@@ -175,11 +175,11 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 // the same path, and needs no memory but its own.
 func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 	f := New(parse(t, star))
-	s, to := f.Stations[0], f.Stations[2]
+	iface, to := f.Interfaces[0], f.Interfaces[2]
 	var r renderer
 	buf := make([]byte, 0, packet.MaxFrame)
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawRoCE(rt, t, s, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
+		p := drawRoCE(rt, t, iface, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
 		frame := r.render(p, buf)
 		checkFrame(rt, p, frame)
 		if &frame[0] != &buf[:1][0] {
@@ -187,18 +187,18 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 		}
 		real := packet.Packet{Frame: frame}
 		real.Parse()
-		real.Dest = f.topology.Directory.Resolve(frame, &real, s.ID, s.MAC)
+		real.Dest = f.topology.Directory.Resolve(frame, &real, iface.ID, iface.MAC)
 		got := [...]any{real.Size, real.Dest, real.To, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.L3, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.To, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.L3, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if got != want {
 			rt.Fatalf("parsed %v, made of %v", got, want)
 		}
-		s.Pool.Free(p)
+		iface.Pool.Free(p)
 	})
 	for _, trimmed := range []bool{false, true} {
-		p := fromNIC(t, s, addressOf(to, false), 0, 4096)
+		p := fromNIC(t, iface, addressOf(to, false), 0, 4096)
 		if trimmed {
-			trim.TrimPacket(s.Pool, p, &trim.Config{Keep: 64})
+			trim.TrimPacket(iface.Pool, p, &trim.Config{Keep: 64})
 		}
 		if n := testing.AllocsPerRun(10, func() { r.render(p, buf) }); n != 0 {
 			t.Errorf("%v allocations", n)
@@ -211,14 +211,14 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 // invariant CRC of one that was sent back.
 func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 	f := New(parse(t, star))
-	s, to := f.Stations[0], f.Stations[2]
+	iface, to := f.Interfaces[0], f.Interfaces[2]
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawRoCE(rt, t, s, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
-		p.Origin = s.ID
+		p := drawRoCE(rt, t, iface, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
+		p.Origin = iface.ID
 		config := trim.Config{Keep: units.Bytes(rapid.IntRange(wire.UDPHeader, 300).Draw(rt, "keep")), DSCP: 12, FixLength: rapid.Bool().Draw(rt, "fix")}
 		var r renderer
 		frame := bytes.Clone(r.render(p, nil))
-		real := s.Pool.NewFrame(len(frame))
+		real := iface.Pool.NewFrame(len(frame))
 		copy(real.Frame, frame)
 		real.Parse()
 		real.Origin, real.Dest = p.Origin, p.Dest
@@ -229,7 +229,7 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 			}
 		}
 		same("whole")
-		a, b := trim.TrimPacket(s.Pool, real, &config), trim.TrimPacket(s.Pool, p, &config)
+		a, b := trim.TrimPacket(iface.Pool, real, &config), trim.TrimPacket(iface.Pool, p, &config)
 		if (a == nil) != (b == nil) {
 			rt.Fatalf("a real packet is cut: %v, a NIC's: %v", a != nil, b != nil)
 		}
@@ -252,11 +252,11 @@ func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 
 // testNIC keeps what it receives, and gives its port what it has to send.
 type testNIC struct {
-	t       testing.TB
-	station *hosts.Station
-	got     []string
-	has     [8][]sending
-	check   func(p *packet.Packet)
+	t     testing.TB
+	iface *hosts.Interface
+	got   []string
+	has   [8][]sending
+	check func(p *packet.Packet)
 }
 
 // sending is a packet that is still to be made.
@@ -273,7 +273,7 @@ func (n *testNIC) ReceivePacket(_ units.Time, p *packet.Packet) {
 	} else {
 		n.got = append(n.got, describeNIC(p))
 	}
-	n.station.Pool.Free(p)
+	n.iface.Pool.Free(p)
 }
 
 func describeNIC(p *packet.Packet) string {
@@ -287,12 +287,12 @@ func describeNIC(p *packet.Packet) string {
 func (n *testNIC) Next(now units.Time, prio uint8) *packet.Packet {
 	x := n.has[prio][0]
 	n.has[prio] = n.has[prio][1:]
-	p := fromNIC(n.t, n.station, x.dst, x.tos, x.n)
+	p := fromNIC(n.t, n.iface, x.dst, x.tos, x.n)
 	p.RoCE.BTH.PSN = uint32(x.n)
 	if x.bytes {
 		p.RoCE.Payload = append(p.RoCE.Payload, bytes.Repeat([]byte{byte(x.n)}, x.n)...)
 	}
-	n.station.Admit(now, p)
+	n.iface.Admit(now, p)
 	n.feed(now, prio)
 	return p
 }
@@ -301,25 +301,25 @@ func (n *testNIC) feed(now units.Time, prio uint8) {
 	size := units.Bytes(0)
 	if len(n.has[prio]) > 0 {
 		x := n.has[prio][0]
-		p := fromNIC(n.t, n.station, x.dst, x.tos, x.n)
+		p := fromNIC(n.t, n.iface, x.dst, x.tos, x.n)
 		size = p.Size
-		n.station.Pool.Free(p)
+		n.iface.Pool.Free(p)
 	}
-	n.station.Port.AnnouncePacket(now, prio, size)
+	n.iface.Port.AnnouncePacket(now, prio, size)
 }
 
 // send makes the port send a packet.
 func (n *testNIC) send(x sending) {
-	prio := n.station.PriorityOf(x.tos >> 2)
+	prio := n.iface.PriorityOf(x.tos >> 2)
 	n.has[prio] = append(n.has[prio], x)
 	if len(n.has[prio]) == 1 {
-		n.feed(n.station.Engine.Now(), prio)
+		n.feed(n.iface.Engine.Now(), prio)
 	}
 }
 
-func newTestNIC(t testing.TB, s *hosts.Station) *testNIC {
-	n := &testNIC{t: t, station: s}
-	s.SetNIC(n)
+func newTestNIC(t testing.TB, iface *hosts.Interface) *testNIC {
+	n := &testNIC{t: t, iface: iface}
+	iface.SetNIC(n)
 	return n
 }
 
@@ -327,7 +327,7 @@ func newTestNIC(t testing.TB, s *hosts.Station) *testNIC {
 // UDP; a host with neither gets nothing.
 func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 	f := New(parse(t, star))
-	from, to := f.Stations[0], f.Stations[1]
+	from, to := f.Interfaces[0], f.Interfaces[1]
 	hosts := &inbox{pool: to.Pool}
 	to.Attach(hosts)
 	var want [][]byte
@@ -339,7 +339,7 @@ func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 		want = append(want, bytes.Clone(new(renderer).render(p, nil)))
 		from.OriginatePacket(0, p)
 	}
-	from.OriginatePacket(0, fromNIC(t, from, addressOf(f.Stations[2], false), 0, 10))
+	from.OriginatePacket(0, fromNIC(t, from, addressOf(f.Interfaces[2], false), 0, 10))
 	finish(t, f)
 	if diff := cmp.Diff(want, hosts.got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -353,7 +353,7 @@ func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 // packet go into a short packet's memory.
 func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 	f := New(parse(t, star))
-	from, to := f.Stations[0], f.Stations[1]
+	from, to := f.Interfaces[0], f.Interfaces[1]
 	hosts := &inbox{pool: to.Pool}
 	to.Attach(hosts)
 	p := fromNIC(t, from, addressOf(to, false), 0, 4096)
@@ -376,7 +376,7 @@ func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 // other packets go to the device.
 func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	f := New(parse(t, star))
-	from, to := f.Stations[0], f.Stations[1]
+	from, to := f.Interfaces[0], f.Interfaces[1]
 	nic := newTestNIC(t, to)
 	device := &inbox{pool: to.Pool}
 	to.Attach(device)
@@ -429,21 +429,21 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 // without a receiver.
 func TestCapture_PredictsPacketsWithoutAReceiver(t *testing.T) {
 	f := New(parse(t, star))
-	s := f.Stations[1]
+	iface := f.Interfaces[1]
 	roceFrame := &packet.Packet{Kind: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
 	nic := &packet.Packet{Kind: packet.NIC}
 	other := &packet.Packet{Kind: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
-	see := func(p *packet.Packet) packet.Fate { return s.PeekFate(0, s.Port, p) }
+	see := func(p *packet.Packet) packet.Fate { return iface.PeekFate(0, iface.Port, p) }
 	for _, p := range []*packet.Packet{roceFrame, nic, other} {
 		if see(p) != packet.NoReceiver {
 			t.Errorf("nobody is there: %v", see(p))
 		}
 	}
-	newTestNIC(t, s)
+	newTestNIC(t, iface)
 	if see(roceFrame) != packet.Fine || see(nic) != packet.Fine || see(other) != packet.NoReceiver {
 		t.Errorf("with a NIC: %v %v %v", see(roceFrame), see(nic), see(other))
 	}
-	s.Attach(&sink{})
+	iface.Attach(&sink{})
 	if see(other) != packet.Fine || see(&packet.Packet{}) != packet.Fine {
 		t.Error("with a device")
 	}
@@ -479,7 +479,7 @@ func TestRouters_ForwardRoCEAndReportErrors(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, IPv6 %v", c.name, v6), func(t *testing.T) {
 				f := New(parse(t, routed))
 				hosts := inboxes(f)
-				from, to := f.Stations[0], f.Stations[1]
+				from, to := f.Interfaces[0], f.Interfaces[1]
 				nic := newTestNIC(t, to)
 				var ttl uint8
 				var dst wire.MAC
@@ -535,12 +535,12 @@ type randomNIC struct {
 
 // Fire sends a burst of packets.
 func (n *randomNIC) Fire(now units.Time) {
-	stations := networkOf(n.station).fabric.Stations
-	to := stations[n.rand.IntN(len(stations))]
+	interfaces := networkOf(n.iface).fabric.Interfaces
+	to := interfaces[n.rand.IntN(len(interfaces))]
 	if n.rand.IntN(2) == 0 {
-		to = stations[0]
+		to = interfaces[0]
 	}
-	if to != n.station {
+	if to != n.iface {
 		tos := n.tos[n.rand.IntN(len(n.tos))]
 		for range n.rand.IntN(12) {
 			n.send(sending{addressOf(to, n.rand.IntN(4) == 0), tos, 4 * n.rand.IntN(300), n.rand.IntN(2) == 0})
@@ -552,22 +552,22 @@ func (n *randomNIC) Fire(now units.Time) {
 func (n *randomNIC) checkPacket(p *packet.Packet) {
 	r := p.RoCE
 	if p.Kind != packet.NIC || int(r.BTH.PSN) != r.Length || len(r.Payload) > 0 && bytes.Count(r.Payload, []byte{byte(r.Length)}) != r.Length {
-		n.t.Errorf("%s received %+v with %+v", n.station.Port.Name, p, r)
+		n.t.Errorf("%s received %+v with %+v", n.iface.Port.Name, p, r)
 	}
-	if r.To != addressOf(n.station, r.To.Is6()) {
-		n.t.Errorf("%s received a packet for %v", n.station.Port.Name, r.To)
+	if r.To != addressOf(n.iface, r.To.Is6()) {
+		n.t.Errorf("%s received a packet for %v", n.iface.Port.Name, r.To)
 	}
 }
 
 // addRandomNICs gives every host a randomNIC.
 func addRandomNICs(t testing.TB, f *Fabric) (all []*randomNIC) {
-	for _, s := range f.Stations {
-		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+s.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
-		n.t, n.station = t, s
+	for _, iface := range f.Interfaces {
+		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+iface.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
+		n.t, n.iface = t, iface
 		n.check = n.checkPacket
-		s.SetNIC(n)
-		s.Port.SetFeeder(n)
-		n.timer = f.engineOf(s.Node).NewTimer(n)
+		iface.SetNIC(n)
+		iface.Port.SetFeeder(n)
+		n.timer = f.engineOf(iface.Node).NewTimer(n)
 		n.timer.Arm(0)
 		all = append(all, n)
 	}
@@ -610,8 +610,8 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 			t.Fatal(err)
 		}
 		nics := addRandomNICs(t, f)
-		returned := make([]int, len(f.Stations))
-		for i, s := range f.Stations {
+		returned := make([]int, len(f.Interfaces))
+		for i, iface := range f.Interfaces {
 			nic := nics[i]
 			nic.check = func(p *packet.Packet) {
 				if !p.Returned {
@@ -619,8 +619,8 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 					return
 				}
 				returned[i]++
-				if p.Origin == s.ID || p.RoCE.To != addressOf(s, p.RoCE.To.Is6()) || p.SrcPort != roce.Port {
-					t.Errorf("%s got %+v back", s.Port.Name, p)
+				if p.Origin == iface.ID || p.RoCE.To != addressOf(iface, p.RoCE.To.Is6()) || p.SrcPort != roce.Port {
+					t.Errorf("%s got %+v back", iface.Port.Name, p)
 				}
 			}
 		}
@@ -647,7 +647,7 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 // their identification.
 func TestDropMatch_SelectsNICPacketsByIdentification(t *testing.T) {
 	f := New(parse(t, "duration: 1s\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps, drop-match: \"ip-id=0x***5\"}}}\n"))
-	from, to := f.Stations[0], f.Stations[1]
+	from, to := f.Interfaces[0], f.Interfaces[1]
 	nic := newTestNIC(t, to)
 	for range 32 {
 		from.OriginatePacket(0, fromNIC(t, from, addressOf(to, false), 0, 100))
@@ -660,20 +660,20 @@ func TestDropMatch_SelectsNICPacketsByIdentification(t *testing.T) {
 
 // copier is a NIC that sends copies of one packet.
 type copier struct {
-	station *hosts.Station
-	of      *packet.Packet
-	left    int
+	iface *hosts.Interface
+	of    *packet.Packet
+	left  int
 }
 
-func (c *copier) ReceivePacket(_ units.Time, p *packet.Packet) { c.station.Pool.Free(p) }
+func (c *copier) ReceivePacket(_ units.Time, p *packet.Packet) { c.iface.Pool.Free(p) }
 
 func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 	if c.left == 0 {
 		return nil
 	}
 	c.left--
-	p := c.station.Pool.ClonePacket(c.of)
-	c.station.Admit(now, p)
+	p := c.iface.Pool.ClonePacket(c.of)
+	c.iface.Admit(now, p)
 	return p
 }
 
@@ -684,17 +684,17 @@ func TestFedPort_DoesNotAllocate(t *testing.T) {
 	}
 	f := New(parse(t, strings.Replace(routedNICs, "duration: 2ms", "duration: 1h", 1)))
 	var all []*copier
-	for i, s := range f.Stations {
-		c := &copier{station: s, of: fromNIC(t, s, addressOf(f.Stations[(i+3)%len(f.Stations)], false), 3<<2|wire.ECT0, 1024)}
-		s.SetNIC(c)
-		s.Port.SetFeeder(c)
+	for i, iface := range f.Interfaces {
+		c := &copier{iface: iface, of: fromNIC(t, iface, addressOf(f.Interfaces[(i+3)%len(f.Interfaces)], false), 3<<2|wire.ECT0, 1024)}
+		iface.SetNIC(c)
+		iface.Port.SetFeeder(c)
 		all = append(all, c)
 	}
 	at := units.Time(0)
 	step := func() {
 		for _, c := range all {
 			c.left = 20
-			c.station.Port.AnnouncePacket(f.Now(), 3, c.of.Size)
+			c.iface.Port.AnnouncePacket(f.Now(), 3, c.of.Size)
 		}
 		at += 800 * units.Microsecond
 		if err := f.Run(context.Background(), at); err != nil {

@@ -104,7 +104,7 @@ func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
 		`{cbr: {from: h1, to: h4, rate: 24Mbps, size: 1000B, for: 100ms}}`)))
 	hosts := inboxes(f)
 	for _, to := range []string{"10.0.1.99", "10.77.0.1", "10.0.1.2"} {
-		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", to, 64, 10, true))
+		enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "10.0.0.2", to, 64, 10, true))
 	}
 	finish(t, f)
 	count := func(name string) uint64 { return portNamed(t, f, name).TxPackets }
@@ -278,8 +278,8 @@ func TestReturnedPackets_CrossRoutersToTheirSender(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 20 {
-			enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 64, 1000, true))
-			enter(f.Stations[0], datagram(t, f.Stations[0], "fd00::2", "fd00::1:2", 64, 1000, true))
+			enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "10.0.0.2", "10.0.1.2", 64, 1000, true))
+			enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "fd00::2", "fd00::1:2", 64, 1000, true))
 		}
 		finish(t, f)
 		a := f.Accounts()
@@ -331,8 +331,8 @@ func TestRouterPackets_HaveTheClassOfTheirDSCP(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(returnLab, "r2:2"), "data: {dscp: [8, 0]", "control: {dscp: 48, priority: 6}\n        data: {dscp: [8, 0]", 1)))
 	hosts := inboxes(f)
 	for range 3 {
-		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 1, 10, true))
-		enter(f.Stations[0], datagram(t, f.Stations[0], "fd00::2", "fd00::1:2", 2, 10, true))
+		enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "10.0.0.2", "10.0.1.2", 1, 10, true))
+		enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "fd00::2", "fd00::1:2", 2, 10, true))
 	}
 	finish(t, f)
 	if len(hosts[0].got) != 6 {

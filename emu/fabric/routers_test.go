@@ -58,38 +58,38 @@ func (b *inbox) DeliverPacket(_ units.Time, p *packet.Packet) {
 	b.pool.Free(p)
 }
 
-// inboxes attaches an inbox to every station.
+// inboxes attaches an inbox to every interface.
 func inboxes(f *Fabric) []*inbox {
-	all := make([]*inbox, len(f.Stations))
-	for i, s := range f.Stations {
-		all[i] = &inbox{pool: s.Pool}
-		s.Attach(all[i])
+	all := make([]*inbox, len(f.Interfaces))
+	for i, iface := range f.Interfaces {
+		all[i] = &inbox{pool: iface.Pool}
+		iface.Attach(all[i])
 	}
 	return all
 }
 
-// enter lets a frame in at a station now.
-func enter(s *hosts.Station, frame []byte) {
-	p := s.Pool.NewFrame(len(frame))
+// enter lets a frame in at an interface now.
+func enter(iface *hosts.Interface, frame []byte) {
+	p := iface.Pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
-	now := s.Engine.Now()
+	now := iface.Engine.Now()
 	if !p.Parse() {
-		s.Malformed(now, p)
+		iface.Malformed(now, p)
 		return
 	}
-	s.Enter(now, p)
+	iface.Enter(now, p)
 }
 
-// enterSuper lets a super-packet in at a station now, of a frame that came with h.
-func enterSuper(t testing.TB, s *hosts.Station, frame []byte, h gso.Header) {
+// enterSuper lets a super-packet in at an interface now, of a frame that came with h.
+func enterSuper(t testing.TB, iface *hosts.Interface, frame []byte, h gso.Header) {
 	t.Helper()
-	super := s.Pool.NewSuper()
+	super := iface.Pool.NewSuper()
 	super.Data = super.DataRoom()[:copy(super.DataRoom(), frame)]
 	var head packet.Packet
 	if err := gso.PrepareSuper(super, h, &head); err != nil {
 		t.Fatal(err)
 	}
-	s.EnterSuper(s.Engine.Now(), super, &head)
+	iface.EnterSuper(iface.Engine.Now(), super, &head)
 }
 
 func finish(t testing.TB, f *Fabric) {
@@ -106,8 +106,8 @@ func finish(t testing.TB, f *Fabric) {
 	}
 }
 
-// frameOf makes a frame to the router in front of a station.
-func frameOf(t testing.TB, s *hosts.Station, l ...gopacket.SerializableLayer) []byte {
+// frameOf makes a frame to the router in front of an interface.
+func frameOf(t testing.TB, iface *hosts.Interface, l ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	ether := layers.EthernetTypeIPv4
 	var dst netip.Addr
@@ -120,12 +120,12 @@ func frameOf(t testing.TB, s *hosts.Station, l ...gopacket.SerializableLayer) []
 			dst, _ = netip.AddrFromSlice(x.DstIP)
 		}
 	}
-	gw, ok := networkOf(s).fabric.Neighbours(s).MAC(dst)
+	gw, ok := networkOf(iface).fabric.Neighbours(iface).MAC(dst)
 	if !ok {
-		t.Fatalf("%v has no way to %v", s.Port.Name, dst)
+		t.Fatalf("%v has no way to %v", iface.Port.Name, dst)
 	}
 	buf := gopacket.NewSerializeBuffer()
-	all := append([]gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: hardwareAddr(s.MAC), DstMAC: hardwareAddr(gw), EthernetType: ether}}, l...)
+	all := append([]gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: hardwareAddr(iface.MAC), DstMAC: hardwareAddr(gw), EthernetType: ether}}, l...)
 	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
 		t.Fatal(err)
 	}
@@ -133,20 +133,20 @@ func frameOf(t testing.TB, s *hosts.Station, l ...gopacket.SerializableLayer) []
 }
 
 // datagram makes a UDP frame.
-func datagram(t testing.TB, s *hosts.Station, src, dst string, ttl uint8, size int, dontFragment bool) []byte {
+func datagram(t testing.TB, iface *hosts.Interface, src, dst string, ttl uint8, size int, dontFragment bool) []byte {
 	t.Helper()
 	u := &layers.UDP{SrcPort: 4000, DstPort: 33434}
 	if strings.Contains(dst, ":") {
 		h := &layers.IPv6{Version: 6, HopLimit: ttl, NextHeader: layers.IPProtocolUDP, SrcIP: net.ParseIP(src), DstIP: net.ParseIP(dst)}
 		_ = u.SetNetworkLayerForChecksum(h)
-		return frameOf(t, s, h, u, gopacket.Payload(make([]byte, size)))
+		return frameOf(t, iface, h, u, gopacket.Payload(make([]byte, size)))
 	}
 	h := &layers.IPv4{Version: 4, TTL: ttl, Id: 9, Protocol: layers.IPProtocolUDP, SrcIP: net.ParseIP(src).To4(), DstIP: net.ParseIP(dst).To4()}
 	if dontFragment {
 		h.Flags = layers.IPv4DontFragment
 	}
 	_ = u.SetNetworkLayerForChecksum(h)
-	return frameOf(t, s, h, u, gopacket.Payload(make([]byte, size)))
+	return frameOf(t, iface, h, u, gopacket.Payload(make([]byte, size)))
 }
 
 // summary describes a frame in one line.
@@ -192,9 +192,9 @@ func summary(t testing.TB, frame []byte) string {
 func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 	const h1, h2 = "10.0.0.2", "10.0.1.2"
 	const in, out = "02:00:00:00:00:04>02:00:00:00:00:01 ", "02:00:00:00:00:09>02:00:00:00:00:02 "
-	fragments := func(f *Fabric, t *testing.T) []byte { return datagram(t, f.Stations[0], h1, h2, 64, 1420, false) }
+	fragments := func(f *Fabric, t *testing.T) []byte { return datagram(t, f.Interfaces[0], h1, h2, 64, 1420, false) }
 	udp := func(src, dst string, ttl uint8, size int, df bool) func(*Fabric, *testing.T) []byte {
-		return func(f *Fabric, t *testing.T) []byte { return datagram(t, f.Stations[0], src, dst, ttl, size, df) }
+		return func(f *Fabric, t *testing.T) []byte { return datagram(t, f.Interfaces[0], src, dst, ttl, size, df) }
 	}
 	echo := func(dst string, ttl uint8) func(*Fabric, *testing.T) []byte {
 		return func(f *Fabric, t *testing.T) []byte {
@@ -202,14 +202,14 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 				h := &layers.IPv6{Version: 6, HopLimit: ttl, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.ParseIP("fd00::2"), DstIP: net.ParseIP(dst)}
 				m := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(128, 0)}
 				_ = m.SetNetworkLayerForChecksum(h)
-				return frameOf(t, f.Stations[0], h, m, &layers.ICMPv6Echo{})
+				return frameOf(t, f.Interfaces[0], h, m, &layers.ICMPv6Echo{})
 			}
 			h := &layers.IPv4{Version: 4, TTL: ttl, Protocol: layers.IPProtocolICMPv4, SrcIP: net.ParseIP(h1).To4(), DstIP: net.ParseIP(dst).To4()}
-			return frameOf(t, f.Stations[0], h, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(8, 0)})
+			return frameOf(t, f.Interfaces[0], h, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(8, 0)})
 		}
 	}
 	tagged := func(f *Fabric, t *testing.T) []byte {
-		b := datagram(t, f.Stations[0], h1, h2, 64, 10, false)
+		b := datagram(t, f.Interfaces[0], h1, h2, 64, 10, false)
 		return append(append(append([]byte{}, b[:12]...), 0x81, 0, 0, 5), b[12:]...)
 	}
 	to := func(mac string, f func(*Fabric, *testing.T) []byte) func(*Fabric, *testing.T) []byte {
@@ -221,7 +221,7 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 		}
 	}
 	arp := func(f *Fabric, t *testing.T) []byte {
-		return frameOfARP(t, f.Stations[0], h1, "10.0.0.1")
+		return frameOfARP(t, f.Interfaces[0], h1, "10.0.0.1")
 	}
 	for _, c := range []struct {
 		name     string
@@ -264,7 +264,7 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := New(parse(t, routed))
 			hosts := inboxes(f)
-			enter(f.Stations[0], c.frame(f, t))
+			enter(f.Interfaces[0], c.frame(f, t))
 			finish(t, f)
 			for i, want := range [][]string{c.back, c.there, nil} {
 				var got []string
@@ -283,10 +283,10 @@ func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 	}
 }
 
-func frameOfARP(t testing.TB, s *hosts.Station, src, target string) []byte {
+func frameOfARP(t testing.TB, iface *hosts.Interface, src, target string) []byte {
 	t.Helper()
 	buf := gopacket.NewSerializeBuffer()
-	mac := hardwareAddr(s.MAC)
+	mac := hardwareAddr(iface.MAC)
 	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{}, &layers.Ethernet{SrcMAC: mac, DstMAC: layers.EthernetBroadcast, EthernetType: layers.EthernetTypeARP}, &layers.ARP{
 		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: 1,
 		SourceHwAddress: mac, SourceProtAddress: net.ParseIP(src).To4(), DstHwAddress: make([]byte, 6), DstProtAddress: net.ParseIP(target).To4(),
@@ -302,8 +302,8 @@ func TestRouter_LimitsItsErrorReports(t *testing.T) {
 	f := New(parse(t, routed))
 	hosts := inboxes(f)
 	for range 100 {
-		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 2, 10, true))
-		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 64, 1420, true))
+		enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "10.0.0.2", "10.0.1.2", 2, 10, true))
+		enter(f.Interfaces[0], datagram(t, f.Interfaces[0], "10.0.0.2", "10.0.1.2", 64, 1420, true))
 	}
 	finish(t, f)
 	count := map[bool]int{}
@@ -323,7 +323,7 @@ func TestSuperPacket_CrossesRoutersInCorrectPieces(t *testing.T) {
 	for _, size := range []int{1300, 1380} { // fits, or is too long for the middle
 		f := New(parse(t, routed))
 		hosts := inboxes(f)
-		s := f.Stations[0]
+		iface := f.Interfaces[0]
 		watch := map[string][]string{}
 		for _, name := range []string{"r1:2", "r3:1", "s1:2"} {
 			n, i, _ := f.Plan.Endpoint(name)
@@ -334,8 +334,8 @@ func TestSuperPacket_CrossesRoutersInCorrectPieces(t *testing.T) {
 		tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: 1000, ACK: true, Window: 100}
 		h := &layers.IPv4{Version: 4, TTL: 64, Id: 9, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: net.IP{10, 0, 0, 2}, DstIP: net.IP{10, 0, 1, 2}}
 		_ = tcp.SetNetworkLayerForChecksum(h)
-		frame := frameOf(t, s, h, tcp, gopacket.Payload(make([]byte, 3*size)))
-		enterSuper(t, s, frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)})
+		frame := frameOf(t, iface, h, tcp, gopacket.Payload(make([]byte, 3*size)))
+		enterSuper(t, iface, frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)})
 		finish(t, f)
 		if size == 1380 {
 			if len(hosts[0].got) != 3 || len(hosts[1].got) != 0 {
@@ -471,19 +471,19 @@ func TestRouters_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 			return
 		}
 		inboxes(f)
-		for i, s := range f.Stations {
-			far := f.Stations[(i+3)%len(f.Stations)]
+		for i, iface := range f.Interfaces {
+			far := f.Interfaces[(i+3)%len(f.Interfaces)]
 			port := &f.Plan.Nodes[far.Node].Ports[far.Index]
-			own := &f.Plan.Nodes[s.Node].Ports[s.Index]
+			own := &f.Plan.Nodes[iface.Node].Ports[iface.Index]
 			for v := range 2 {
 				src, dst := own.Addresses[v].Addr().String(), port.Addresses[v].Addr().String()
 				for ttl := range uint8(6) {
-					enter(s, datagram(t, s, src, dst, ttl, 100, true))
+					enter(iface, datagram(t, iface, src, dst, ttl, 100, true))
 				}
-				enter(s, datagram(t, s, src, own.Addresses[v].Masked().Addr().Next().String(), 64, 20, true))
+				enter(iface, datagram(t, iface, src, own.Addresses[v].Masked().Addr().Next().String(), 64, 20, true))
 			}
-			enter(s, datagram(t, s, own.Addresses[0].Addr().String(), "10.77.0.1", 64, 20, true))
-			enter(s, frameOfARP(t, s, own.Addresses[0].Addr().String(), own.Addresses[0].Masked().Addr().Next().String()))
+			enter(iface, datagram(t, iface, own.Addresses[0].Addr().String(), "10.77.0.1", 64, 20, true))
+			enter(iface, frameOfARP(t, iface, own.Addresses[0].Addr().String(), own.Addresses[0].Masked().Addr().Next().String()))
 		}
 	})
 }
@@ -514,13 +514,13 @@ func TestRouters_CountWhatCapturesShow(t *testing.T) {
 		}
 		addresses := []string{"10.0.0.1", "10.0.0.2", "10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.9", "10.255.0.2", "10.9.9.9", "224.0.0.1", "169.254.0.1", "0.0.0.0", "255.255.255.255"}
 		for range rapid.IntRange(1, 30).Draw(rt, "frames") {
-			s := f.Stations[rapid.IntRange(0, 2).Draw(rt, "from")]
+			iface := f.Interfaces[rapid.IntRange(0, 2).Draw(rt, "from")]
 			h := &layers.IPv4{
 				Version: 4, TTL: rapid.SampledFrom([]uint8{0, 1, 2, 3, 64}).Draw(rt, "ttl"), SrcIP: net.ParseIP(rapid.SampledFrom(addresses).Draw(rt, "src")).To4(),
 				DstIP: net.ParseIP(rapid.SampledFrom(addresses).Draw(rt, "dst")).To4(), Protocol: layers.IPProtocol(rapid.SampledFrom([]uint8{1, 6, 17, 47, 58}).Draw(rt, "proto")),
 				Flags: layers.IPv4Flag(rapid.Uint8Range(0, 7).Draw(rt, "flags")), FragOffset: rapid.SampledFrom([]uint16{0, 0, 3, 0x1fff}).Draw(rt, "offset"),
 			}
-			b := frameOf(t, s, h, gopacket.Payload(rapid.SliceOfN(rapid.Byte(), 0, 1480).Draw(rt, "payload")))
+			b := frameOf(t, iface, h, gopacket.Payload(rapid.SliceOfN(rapid.Byte(), 0, 1480).Draw(rt, "payload")))
 			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
 				b = b[:rapid.IntRange(0, len(b)).Draw(rt, "cut")]
 				for range rapid.IntRange(0, 4).Draw(rt, "damage") {
@@ -529,7 +529,7 @@ func TestRouters_CountWhatCapturesShow(t *testing.T) {
 					}
 				}
 			}
-			enter(s, b)
+			enter(iface, b)
 		}
 		if err := f.Run(context.Background(), units.Never); err != nil {
 			rt.Fatal(err)
@@ -572,11 +572,11 @@ func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 		}
 	}
 	hosts := inboxes(f)
-	s := f.Stations[0]
+	iface := f.Interfaces[0]
 	for i := range 40 {
-		b := datagram(t, s, "10.0.0.2", "10.0.1.2", 64, 10, true)
+		b := datagram(t, iface, "10.0.0.2", "10.0.1.2", 64, 10, true)
 		b[35] = byte(i) // of the source port; routers ignore the UDP checksum
-		enter(s, b)
+		enter(iface, b)
 		finish(t, f)
 	}
 	for _, name := range []string{"r2:2", "r3:2"} {
@@ -594,14 +594,14 @@ func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 // allocation.
 func TestRouterHop_DoesNotAllocate(t *testing.T) {
 	f := New(parse(t, routed+"workload:\n  - {cbr: {from: h1, to: h2, rate: 100Mbps, size: 1000B}}\n"))
-	for _, s := range f.Stations {
-		s.Attach(drain{s.Pool})
+	for _, iface := range f.Interfaces {
+		iface.Attach(drain{iface.Pool})
 	}
-	frame := datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.3", 64, 1000, true)
+	frame := datagram(t, f.Interfaces[0], "10.0.0.2", "10.0.1.3", 64, 1000, true)
 	now := units.Time(0)
 	step := func() {
 		for range 10 {
-			enter(f.Stations[0], frame)
+			enter(f.Interfaces[0], frame)
 		}
 		now += units.Millisecond
 		if err := f.Run(context.Background(), now); err != nil {
@@ -633,7 +633,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 	}{{"s1", 0, 3}, {"s1", 1, 0}, {"r2", 0, 1}, {"r3", 2, 0}} {
 		f := New(parse(t, routed))
 		n, _ := f.Plan.Node(c.from)
-		st := f.Stations[c.to]
+		st := f.Interfaces[c.to]
 		got := []uint8{}
 		st.Port.SetObserver(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) { got = append(got, 64-p.TTL) }))
 		for _, version := range []uint8{4, 6} {
@@ -644,9 +644,9 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		}
 		finish(t, f)
 		if diff := cmp.Diff([]uint8{c.hops, c.hops}, got); diff != "" || f.Accounts().Originated != 2 {
-			t.Errorf("%s to station %d (-want +got):\n%s", c.from, c.to, diff)
+			t.Errorf("%s to interface %d (-want +got):\n%s", c.from, c.to, diff)
 		}
-		// To no station, and to a router's port: neither panics, and both are accounted
+		// To no interface, and to a router's port: neither panics, and both are accounted
 		// for.
 		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.topology.Endpoints) - 1)} {
 			p := f.Shards[0].Pool.New()

@@ -48,8 +48,8 @@ func (f *Fabric) PortStatus(node, index int) status.Port {
 		s.Classes[i] = f.classStatus(node, &k)
 		s.Classes[i].Gauges = pointGauges(plan.Classes[i].Mark, k.Gauges)
 	}
-	if station := f.stations[node][index]; station != nil {
-		s.Edge = f.edgeStatus(now, station)
+	if iface := f.interfaces[node][index]; iface != nil {
+		s.Edge = f.edgeStatus(now, iface)
 	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
@@ -133,13 +133,13 @@ func byReasonPlus(m map[string]uint64, fate packet.Fate, n uint64) map[string]ui
 // not computed from the rest.
 func (f *Fabric) Accounts() status.Accounts {
 	var a status.Accounts
-	for _, s := range f.Stations {
-		a.Entered += s.Entered
-		a.Delivered += s.Delivered
-		if s.HasEdge() {
-			held, _ := s.EdgeService().HeldPackets()
+	for _, iface := range f.Interfaces {
+		a.Entered += iface.Entered
+		a.Delivered += iface.Delivered
+		if iface.HasEdge() {
+			held, _ := iface.EdgeService().HeldPackets()
 			a.Held += uint64(held)
-			unwrapped, finished := s.TunnelledPackets()
+			unwrapped, finished := iface.TunnelledPackets()
 			a.Originated += unwrapped
 			a.Consumed += finished
 		}

@@ -21,9 +21,9 @@ type StreamCarrier interface {
 // StreamHost carries the flows over TCP or NDP of one traffic at a host.
 type StreamHost struct {
 	StreamCarrier
-	Station *hosts.Station
-	Traffic *plan.Traffic
-	index   int // of the traffic in the plan
+	Interface *hosts.Interface
+	Traffic   *plan.Traffic
+	index     int // of the traffic in the plan
 }
 
 // StreamHosts returns the hosts of flows over TCP or NDP, by traffic and then by node. The

@@ -29,7 +29,7 @@ func (b *trainInbox) DeliverTrain(now units.Time, p *packet.Packet) {
 }
 
 // superTCP lets a host enter a super-packet of TCP to another.
-func superTCP(t *testing.T, from, to *hosts.Station, seq uint32, payload, size int) {
+func superTCP(t *testing.T, from, to *hosts.Interface, seq uint32, payload, size int) {
 	t.Helper()
 	tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: seq, ACK: true, PSH: true, Window: 100}
 	h := &layers.IPv4{Version: 4, TTL: 64, Id: uint16(seq), Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: net.IP(addressOf(from, false).AsSlice()), DstIP: net.IP(addressOf(to, false).AsSlice())}
@@ -75,7 +75,7 @@ func TestTrains_EqualSinglePackets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(trains bool) (all []any, passed int) {
 				f := New(parse(t, "duration: 1s\ntopology: {"+c.topology+"}\n"))
-				from, to := f.Stations[0], f.Stations[1]
+				from, to := f.Interfaces[0], f.Interfaces[1]
 				in := &trainInbox{inbox: inbox{pool: to.Pool}}
 				to.Attach(in)
 				if c.plain {

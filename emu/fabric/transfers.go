@@ -33,7 +33,7 @@ func (f *Fabric) addTransfers() error {
 
 func (f *Fabric) addTransfer(t workload.Transfer) error {
 	path := f.topology.Path(plan.Pair{From: t.From, To: t.To, FromPort: t.FromPort.Port(), ToPort: t.ToPort.Port(), IPv6: t.IPv6})
-	from, to := f.stationAt(path.From), f.stationAt(path.To)
+	from, to := f.interfaceAt(path.From), f.interfaceAt(path.To)
 	ideal := f.idealTime(&t, from, to)
 	if ideal != nil && t.Count == 0 && t.Every == 0 && ideal(t.Size) == 0 {
 		return fmt.Errorf("transfer %s: its messages would take no time, so that one instant would never end: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
@@ -48,8 +48,8 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 	return nil
 }
 
-func (f *Fabric) side(s *hosts.Station, a netip.Addr) workload.End {
-	return workload.End{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: a}
+func (f *Fabric) side(iface *hosts.Interface, a netip.Addr) workload.End {
+	return workload.End{Engine: f.engineOf(iface.Node), Device: f.Device(iface.Node, iface.Index), Address: a}
 }
 
 // flowAddresses returns the addresses of a modelled flow.
@@ -63,7 +63,7 @@ func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
 // slowest link sets the pace, and an acknowledgement or the response of a READ comes
 // back. With UC and UD a message is complete when it has left the sender.
 // It returns nil if there is no path.
-func (f *Fabric) idealTime(t *workload.Transfer, from, to *hosts.Station) workload.IdealTime {
+func (f *Fabric) idealTime(t *workload.Transfer, from, to *hosts.Interface) workload.IdealTime {
 	path := f.pathBetween(from, to)
 	if path == nil {
 		return nil
@@ -144,9 +144,9 @@ type step struct {
 // searches holds the unused ones; workers find paths during the run.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// pathBetween returns a shortest path between two stations over links that are up
+// pathBetween returns a shortest path between two interfaces over links that are up
 // at the start; nil if there is none.
-func (f *Fabric) pathBetween(from, to *hosts.Station) linkPath {
+func (f *Fabric) pathBetween(from, to *hosts.Interface) linkPath {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	steps := slices.Grow(s.steps[:0], len(f.Plan.Nodes))[:len(f.Plan.Nodes)]

@@ -64,9 +64,9 @@ func TestPatterns_InAMeshUseTheLinkBetweenTheTwo(t *testing.T) {
 			if states.by[records.Done] != 12 || len(states.by) != 1 {
 				t.Errorf("%s: %v, %s", by, states.by, states.failure)
 			}
-			for _, s := range f.Stations {
-				if s.EnteredBytes < 1_000_000 || s.EnteredBytes > 1_400_000 {
-					t.Errorf("%s: %s has sent %d bytes, not 1 MB and some answers", by, s.Port.Name, s.EnteredBytes)
+			for _, iface := range f.Interfaces {
+				if iface.EnteredBytes < 1_000_000 || iface.EnteredBytes > 1_400_000 {
+					t.Errorf("%s: %s has sent %d bytes, not 1 MB and some answers", by, iface.Port.Name, iface.EnteredBytes)
 				}
 			}
 			if a := f.Accounts(); !a.Balanced() || a.Held != 0 || a.Dropped != 0 {
@@ -129,9 +129,9 @@ workload:
 		if r := f.Results()[0]; r.Received != r.Sent || r.Sent == 0 {
 			t.Errorf("%s to %s: %+v", c.from, c.to, r)
 		}
-		for _, s := range f.Stations {
-			if sends := s.Port.Name == c.port; strings.HasPrefix(s.Port.Name, "h1:") && sends != (s.EnteredBytes > 400_000) {
-				t.Errorf("%s to %s: %s has sent %d bytes", c.from, c.to, s.Port.Name, s.EnteredBytes)
+		for _, iface := range f.Interfaces {
+			if sends := iface.Port.Name == c.port; strings.HasPrefix(iface.Port.Name, "h1:") && sends != (iface.EnteredBytes > 400_000) {
+				t.Errorf("%s to %s: %s has sent %d bytes", c.from, c.to, iface.Port.Name, iface.EnteredBytes)
 			}
 		}
 	}

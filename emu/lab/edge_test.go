@@ -242,7 +242,7 @@ func checkLimit(t *testing.T, p *plan.Plan, backlog int) {
 // not, or the other way round.
 func (l *Lab) skipUnless(t *testing.T, apart bool) bool {
 	t.Helper()
-	switch err := l.holder.devices[l.fabric.Station(nodeOf(l.plan, "h1"), 0)].device.Unsteered; {
+	switch err := l.holder.devices[l.fabric.Interface(nodeOf(l.plan, "h1"), 0)].device.Unsteered; {
 	case err != nil && apart:
 		t.Skipf("NOT TESTED: %v", err)
 	case err == nil && !apart:

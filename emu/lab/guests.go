@@ -57,10 +57,10 @@ type guest struct {
 // guestNIC is a network interface of a virtual machine.
 type guestNIC struct {
 	*dgram.NIC
-	guest   *guest
-	station *hosts.Station
-	index   int
-	mtu     units.Bytes // announced to the guest
+	guest *guest
+	iface *hosts.Interface
+	index int
+	mtu   units.Bytes // announced to the guest
 }
 
 // checkGuests checks whether a plan's virtual machines can be started here.
@@ -252,7 +252,7 @@ func firstThat(ports []plan.Port, good func(netip.Addr) bool) (netip.Addr, bool)
 
 // addGuestNIC makes an interface of a guest and returns the guest's end of its socket.
 func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
-	s := l.fabric.Station(g.node, index)
+	iface := l.fabric.Interface(g.node, index)
 	shard := l.fabric.ShardOf(g.node)
 	engine := l.engines[shard.Number]
 	ours, its, err := guestSocket()
@@ -260,22 +260,22 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 		return nil, err
 	}
 	settings := links.Settings{MTU: netnslab.DefaultMTU}
-	if k := s.Port.Link(); k != nil {
+	if k := iface.Port.Link(); k != nil {
 		settings = k.Settings()
 	}
-	settings.MTU = l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
-	high, low := l.sendBounds(s, settings.Rate)
+	settings.MTU = l.plan.Nodes[iface.Node].DeviceMTU(iface.Index, settings.MTU)
+	high, low := l.sendBounds(iface, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
-		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.RecordDelivery,
+		FD: ours, Pool: shard.Pool, Entrance: iface, Queue: iface, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.RecordDelivery,
 	})
 	if err != nil {
 		unix.Close(ours)
 		its.Close()
 		return nil, err
 	}
-	g.nics = append(g.nics, &guestNIC{NIC: nic, guest: g, station: s, index: index, mtu: settings.MTU})
+	g.nics = append(g.nics, &guestNIC{NIC: nic, guest: g, iface: iface, index: index, mtu: settings.MTU})
 	l.nics = append(l.nics, nic)
-	s.Attach(nic)
+	iface.Attach(nic)
 	if err := engine.driver.AttachDevice(nic); err != nil {
 		its.Close()
 		return nil, err
@@ -285,10 +285,10 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 
 // sendBounds returns the queue length of a guest's port above which the guest is
 // kept from sending, and the length at which it may send again.
-func (l *Lab) sendBounds(s *hosts.Station, rate units.Rate) (high, low units.Bytes) {
+func (l *Lab) sendBounds(iface *hosts.Interface, rate units.Rate) (high, low units.Bytes) {
 	high = max(sendBytes, rate.BytesIn(sendTime/units.Time(l.plan.Dilation)))
-	if limit := s.Port.Limit(); limit > 0 {
-		if s.HasEdge() {
+	if limit := iface.Port.Limit(); limit > 0 {
+		if iface.HasEdge() {
 			limit /= 2 // an edge service may leave half of the limit to others
 		}
 		high = min(high, limit/2) // so that the port does not drop what the guest would keep
@@ -364,16 +364,16 @@ func (l *Lab) stopGuests() {
 
 // followGuest applies changes of its link to a guest's NIC. The NIC's engine calls it.
 func (l *Lab) followGuest(n *guestNIC, s links.Settings) {
-	high, low := l.sendBounds(n.station, s.Rate)
+	high, low := l.sendBounds(n.iface, s.Rate)
 	n.AdoptLink(high, low, s.Rate)
 	l.shaper.requestSettings(n, s)
 }
 
-// guestNICAt returns the guest NIC of a station, nil if its host is not a guest.
-func (l *Lab) guestNICAt(s *hosts.Station) *guestNIC {
+// guestNICAt returns the guest NIC of an interface, nil if its host is not a guest.
+func (l *Lab) guestNICAt(iface *hosts.Interface) *guestNIC {
 	for _, g := range l.guests {
-		if g.node == s.Node {
-			return g.nics[s.Index]
+		if g.node == iface.Node {
+			return g.nics[iface.Index]
 		}
 	}
 	return nil
@@ -384,7 +384,7 @@ func (n *guestNIC) SetMTU(mtu int) error {
 	if units.Bytes(mtu) == n.mtu {
 		return nil
 	}
-	return fmt.Errorf("%s keeps the mtu %d that its link began with: set one inside it, no larger than that, such as with ip link set mtu %d", n.station.Port.Name, n.mtu, min(mtu, int(n.mtu)))
+	return fmt.Errorf("%s keeps the mtu %d that its link began with: set one inside it, no larger than that, such as with ip link set mtu %d", n.iface.Port.Name, n.mtu, min(mtu, int(n.mtu)))
 }
 
 // SetRate does nothing: the port's queue keeps the rate of the link.
@@ -398,7 +398,7 @@ func (n *guestNIC) SetCarrier(up bool) error {
 	default:
 	}
 	if err := n.guest.machine.SetCarrier(n.index, up); err != nil {
-		return fmt.Errorf("%s: %w", n.station.Port.Name, err)
+		return fmt.Errorf("%s: %w", n.iface.Port.Name, err)
 	}
 	return nil
 }
@@ -407,7 +407,7 @@ func (n *guestNIC) SetCarrier(up bool) error {
 func (l *Lab) guestReports() (all []report.Host) {
 	for _, g := range l.guests {
 		for _, n := range g.nics {
-			h := report.Host{Name: n.station.Port.Name, Namespace: netnslab.NamespaceName(l.plan.Name, g.name), Guest: &report.Guest{Holds: n.HeldCount()}}
+			h := report.Host{Name: n.iface.Port.Name, Namespace: netnslab.NamespaceName(l.plan.Name, g.name), Guest: &report.Guest{Holds: n.HeldCount()}}
 			select {
 			case <-g.machine.Over():
 				h.Guest.Ended = strings.ReplaceAll(g.machine.Err().Error(), "\n", "; ")

@@ -51,7 +51,7 @@ const flowQueues = netnslab.MaxQueues / 2 / class.Count
 // microseconds that the engine's thread cannot spare. The thread is scheduled
 // like the engine's, because the host keeps sending until it has run.
 type holder struct {
-	devices map[*hosts.Station]*holdable
+	devices map[*hosts.Interface]*holdable
 	order   []*holdable
 	wake    int // eventfd: there is work
 	closing atomic.Bool
@@ -74,52 +74,52 @@ type holdable struct {
 }
 
 func newHolder() *holder {
-	return &holder{devices: map[*hosts.Station]*holdable{}, wake: -1, done: make(chan struct{})}
+	return &holder{devices: map[*hosts.Interface]*holdable{}, wake: -1, done: make(chan struct{})}
 }
 
 // addDevice adds a device with classes.
-func (h *holder) addDevice(s *hosts.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
+func (h *holder) addDevice(iface *hosts.Interface, name string, d *netnslab.Device, c *netnslab.Classes) {
 	n := len(d.FDs)
 	dev := &holdable{
 		name: name, device: d, priority: c.Priorities,
 		long: make([]atomic.Bool, n), since: make([]time.Time, n), holds: make([]uint64, n), held: make([]time.Duration, n),
 	}
-	h.devices[s] = dev
+	h.devices[iface] = dev
 	h.order = append(h.order, dev)
 }
 
 // watchQueues arranges for calls of classFull for the queues of a host's port,
 // at lengths that depend on its link's rate.
-func (l *Lab) watchQueues(s *hosts.Station) {
-	dev := l.holder.devices[s]
+func (l *Lab) watchQueues(iface *hosts.Interface) {
+	dev := l.holder.devices[iface]
 	if dev == nil {
 		return
 	}
 	var rate units.Rate
-	if k := s.Port.Link(); k != nil {
+	if k := iface.Port.Link(); k != nil {
 		rate = k.Rate()
 	}
 	high := heldAt(rate, l.plan.Dilation)
-	s.Port.WatchQueues(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
-	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
+	iface.Port.WatchQueues(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(iface, prio, full) })
+	iface.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
 }
 
-// queueLong is called on the thread of a station's engine when too much traffic from a
+// queueLong is called on the thread of an interface's engine when too much traffic from a
 // queue of a real host's device waits in the edge service, or little again.
 func (l *Lab) queueLong(dev *holdable, queue int, long bool) {
 	dev.long[queue].Store(long)
 	l.holder.wakeHolder()
 }
 
-// classFull is called on the thread of a station's engine when the queue of a
+// classFull is called on the thread of an interface's engine when the queue of a
 // class at a real host's port has become too long, or is short again.
-func (l *Lab) classFull(s *hosts.Station, priority uint8, full bool) {
-	l.holder.setHold(s, priority, full)
+func (l *Lab) classFull(iface *hosts.Interface, priority uint8, full bool) {
+	l.holder.setHold(iface, priority, full)
 }
 
 // setHold records whether to hold a class. It neither blocks nor allocates.
-func (h *holder) setHold(s *hosts.Station, priority uint8, full bool) {
-	dev := h.devices[s]
+func (h *holder) setHold(iface *hosts.Interface, priority uint8, full bool) {
+	dev := h.devices[iface]
 	if dev == nil {
 		return
 	}

@@ -49,7 +49,7 @@ func TestTogether_NamesTheHosts(t *testing.T) {
 	}
 	for i := range 10 {
 		d := &netnslab.Device{Unsteered: fmt.Errorf("%w: no BPF", netnslab.ErrNoSteering)}
-		h.addDevice(&hosts.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
+		h.addDevice(&hosts.Interface{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
 	}
 	err := h.sharedHoldError()
 	if !errors.Is(err, netnslab.ErrNoSteering) || !strings.Contains(err.Error(), "h7:eth0 and 2 more: ") || !strings.HasSuffix(err.Error(), ": no BPF") {
@@ -304,11 +304,11 @@ func TestClassFull_StopsOnlyThatClass(t *testing.T) {
 			l, warned, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
 			full := func(priority uint8, is bool) {
-				if err := l.doStopped(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+				if err := l.doStopped(func() { l.classFull(l.fabric.Interface(h1, 0), priority, is) }); err != nil {
 					t.Error(err)
 				}
 			}
-			dev := l.holder.devices[l.fabric.Station(h1, 0)]
+			dev := l.holder.devices[l.fabric.Interface(h1, 0)]
 			if err := dev.device.Unsteered; err != nil {
 				t.Skipf("NOT TESTED: %v", err)
 			}
@@ -360,7 +360,7 @@ func TestClassFull_WithoutRootStopsTheHost(t *testing.T) {
 	p := twoClasses(t, "tun")
 	l, warned, _ := startTwo(t, p)
 	h1, _ := p.Node("h1")
-	dev := l.holder.devices[l.fabric.Station(h1, 0)]
+	dev := l.holder.devices[l.fabric.Interface(h1, 0)]
 	if dev.device.Unsteered == nil {
 		t.Skip("NOT TESTED: this machine lets everybody load BPF programs")
 	}
@@ -370,7 +370,7 @@ func TestClassFull_WithoutRootStopsTheHost(t *testing.T) {
 	first := startFlow(t, p, 0, 7000, 1)
 	await.True(t, "first packet", func() bool { return first.received.Load() == 1 })
 	full := func(priority uint8, is bool) {
-		if err := l.doStopped(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+		if err := l.doStopped(func() { l.classFull(l.fabric.Interface(h1, 0), priority, is) }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -408,10 +408,10 @@ func BenchmarkClassFull(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer unix.Close(h.wake)
-	s := &hosts.Station{}
-	h.addDevice(s, "", &netnslab.Device{}, &netnslab.Classes{})
+	iface := &hosts.Interface{}
+	h.addDevice(iface, "", &netnslab.Device{}, &netnslab.Classes{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		h.setHold(s, 3, i&1 == 0)
+		h.setHold(iface, 3, i&1 == 0)
 	}
 }

@@ -77,7 +77,7 @@ type Lab struct {
 
 // attached is one interface of a real host.
 type attached struct {
-	station  *hosts.Station
+	iface    *hosts.Interface
 	device   *netnslab.Device
 	endpoint endpoint
 	tun      *tuntap.TUN // nil for a TAP
@@ -220,73 +220,73 @@ func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	return names
 }
 
-// attachDevices connects the devices to the fabric's stations. Both are in the order
+// attachDevices connects the devices to the fabric's interfaces. Both are in the order
 // of the plan.
 func (l *Lab) attachDevices() error {
 	l.holder = newHolder()
 	devices := l.hosts.Devices()
-	byStation := map[*hosts.Station]endpoint{}
-	kernel := map[*hosts.Station]*netnslab.Device{}
-	for _, s := range l.fabric.Stations {
-		node := &l.plan.Nodes[s.Node]
+	byInterface := map[*hosts.Interface]endpoint{}
+	kernel := map[*hosts.Interface]*netnslab.Device{}
+	for _, iface := range l.fabric.Interfaces {
+		node := &l.plan.Nodes[iface.Node]
 		if !isReal(node) || node.VM != nil {
 			continue
 		}
 		d := devices[0]
 		devices = devices[1:]
 		mtu := netnslab.DefaultMTU
-		if k := s.Port.Link(); k != nil {
+		if k := iface.Port.Link(); k != nil {
 			mtu = int(k.Settings().MTU)
 		}
-		a := attached{station: s, device: d, name: s.Port.Name}
-		shard := l.fabric.ShardOf(s.Node)
+		a := attached{iface: iface, device: d, name: iface.Port.Name}
+		shard := l.fabric.ShardOf(iface.Node)
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.RecordDelivery,
+			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: iface, Delivered: engine.driver.RecordDelivery,
 			Offload: d.Offload, Engine: shard.Engine, Window: node.Join,
 		}
-		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
-			l.holder.addDevice(s, a.name, d, classes)
-			l.watchQueues(s)
+		if classes := classesOf(node, &node.Ports[iface.Index]); classes != nil {
+			l.holder.addDevice(iface, a.name, d, classes)
+			l.watchQueues(iface)
 			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
 		if node.Attach == plan.TUN {
-			a.tun = tuntap.NewTUN(c, s.MAC, addressesOf(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
+			a.tun = tuntap.NewTUN(c, iface.MAC, addressesOf(node.Ports[iface.Index].Addresses), l.fabric.Neighbours(iface))
 			e = a.tun
 		} else {
 			e = tuntap.NewTAP(c)
 		}
 		a.endpoint = e
-		s.Attach(e)
+		iface.Attach(e)
 		for _, q := range e.Queues() {
 			if err := engine.driver.AttachDevice(q); err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 		}
 		l.ports = append(l.ports, a)
-		byStation[s], kernel[s] = e, d
+		byInterface[iface], kernel[iface] = e, d
 	}
 	l.monitor.watch = wall.Watch{Dilation: l.plan.Dilation, Limit: l.plan.Fidelity.Limit, Allowed: l.plan.Fidelity.Share}
 	l.shaper = newFollower()
 	l.fabric.LinkChanged = func(link, direction int) {
 		end := l.plan.Links[link].Ends[direction]
-		s := l.fabric.Station(end.Node, end.Port)
-		if s == nil {
+		iface := l.fabric.Interface(end.Node, end.Port)
+		if iface == nil {
 			return
 		}
-		settings := s.Port.Link().Settings()
-		settings.Rate, settings.MTU = s.LineRate(), l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
-		if n := l.guestNICAt(s); n != nil {
+		settings := iface.Port.Link().Settings()
+		settings.Rate, settings.MTU = iface.LineRate(), l.plan.Nodes[iface.Node].DeviceMTU(iface.Index, settings.MTU)
+		if n := l.guestNICAt(iface); n != nil {
 			l.followGuest(n, settings)
 			return
 		}
-		if byStation[s] == nil {
+		if byInterface[iface] == nil {
 			return
 		}
-		byStation[s].SetMTU(int(settings.MTU))
-		l.watchQueues(s)
-		l.shaper.requestSettings(kernel[s], settings)
+		byInterface[iface].SetMTU(int(settings.MTU))
+		l.watchQueues(iface)
+		l.shaper.requestSettings(kernel[iface], settings)
 	}
 	return nil
 }
@@ -432,7 +432,7 @@ func (l *Lab) makeReport() *report.Report {
 		if c := a.endpoint.OffloadCounters(); a.device.Offload {
 			h.Offload = &report.Offload{
 				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
-				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
+				Window: l.plan.Nodes[a.iface.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
 			}
 		}
 		if err := a.device.Unsteered; err != nil {
@@ -460,8 +460,8 @@ func (l *Lab) countHosts(r *report.Report) {
 		h.TxPackets, h.TxDropped, h.NoCarrier = c.TxPackets, c.TxDropped, c.NoCarrier
 		h.RxPackets, h.RxDropped = c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
-		if dev := l.holder.devices[a.station]; dev != nil {
-			h.Classes = dev.reportClasses(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c, l.clock)
+		if dev := l.holder.devices[a.iface]; dev != nil {
+			h.Classes = dev.reportClasses(&l.plan.Nodes[a.iface.Node].Ports[a.iface.Index], c, l.clock)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (m *monitor) loadSummary() string {
 }
 
 // readLoad returns the engine's load so far, with the traffic that has entered the
-// fabric, in total and by station.
+// fabric, in total and by interface.
 func (l *Lab) readLoad() (now wall.Load, senders []sender, err error) {
 	err = l.doStopped(func() {
 		for i, e := range l.engines {
@@ -89,11 +89,11 @@ func (l *Lab) readLoad() (now wall.Load, senders []sender, err error) {
 			now.Idle = min(now.Idle, x.Idle) // the busiest decides
 			now.Absent, now.Suspended = max(now.Absent, x.Absent), max(now.Suspended, x.Suspended)
 		}
-		for _, s := range l.fabric.Stations {
-			now.Packets += s.Entered
-			now.Bytes += s.EnteredBytes
-			from := sender{bytes: s.EnteredBytes}
-			if k := s.Port.Link(); k != nil {
+		for _, iface := range l.fabric.Interfaces {
+			now.Packets += iface.Entered
+			now.Bytes += iface.EnteredBytes
+			from := sender{bytes: iface.EnteredBytes}
+			if k := iface.Port.Link(); k != nil {
 				from.rate = k.Rate()
 			}
 			senders = append(senders, from)
@@ -108,18 +108,18 @@ func (l *Lab) readLoad() (now wall.Load, senders []sender, err error) {
 	return now, senders, err
 }
 
-// sender is a station: the bytes that it has sent into the fabric, and the rate of
+// sender is an interface: the bytes that it has sent into the fabric, and the rate of
 // its link, 0 if there is none.
 type sender struct {
 	bytes uint64
 	rate  units.Rate
 }
 
-// sending is the share of the busiest station's bytes from which a station counts
+// sending is the share of the busiest interface's bytes from which an interface counts
 // as a sender: acknowledgements are less.
 const sending = 0.1
 
-// sumDemand returns the total rate of the links of the stations that have sent
+// sumDemand returns the total rate of the links of the interfaces that have sent
 // between two samples; 0 if one of the links has no rate.
 func sumDemand(from, to []sender) (sum units.Rate) {
 	if len(from) != len(to) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The links of senders count, the links of stations that only acknowledge do not.
+// The links of senders count, the links of interfaces that only acknowledge do not.
 func TestDemand_CountsLinksOfSenders(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to []sender

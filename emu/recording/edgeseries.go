@@ -22,23 +22,23 @@ func (s *FlowSeries) wantsEdge(p *plan.Plan, node int, port, name string) bool {
 // edgeFlows are the sampled flows of an edge service.
 type edgeFlows struct {
 	passing
-	station *hosts.Station
-	visit   func(x *edge.Flow) bool // handles a flow in a sample
+	iface *hosts.Interface
+	visit func(x *edge.Flow) bool // handles a flow in a sample
 }
 
 // followEdge starts to follow the flows of an edge service.
-func followEdge(p *flows, s *hosts.Station, order int32, columns []int) *edgeFlows {
-	name := p.fabric.Plan.PortName(s.Node, s.Index)
-	e := &edgeFlows{passing: newPassing(p, name, order, columns), station: s}
+func followEdge(p *flows, iface *hosts.Interface, order int32, columns []int) *edgeFlows {
+	name := p.fabric.Plan.PortName(iface.Node, iface.Index)
+	e := &edgeFlows{passing: newPassing(p, name, order, columns), iface: iface}
 	e.visit = e.look
-	s.EdgeService().OnFlowEnd(e.keepLastRow)
+	iface.EdgeService().OnFlowEnd(e.keepLastRow)
 	return e
 }
 
 // sample adds the rows of an instant.
 func (e *edgeFlows) sample(now units.Time) {
 	e.begin(now)
-	e.station.EdgeService().EachFlow(now, e.visit)
+	e.iface.EdgeService().EachFlow(now, e.visit)
 }
 
 // look adds the row of a flow.
@@ -62,8 +62,8 @@ func (f *flow) readEdge(x *edge.Flow) series.FlowReading {
 // flow returns the state of a flow; nil if it has no rows.
 func (e *edgeFlows) flow(x *edge.Flow) *flow {
 	return e.find(x.Number, func() (series.Flow, bool) {
-		name := e.fabric.EdgeFlow(e.station, x)
-		return series.Flow{NIC: e.name, Name: name.Name()}, e.series.wantsEdge(e.fabric.Plan, e.station.Node, e.name, name.Flow)
+		name := e.fabric.EdgeFlow(e.iface, x)
+		return series.Flow{NIC: e.name, Name: name.Name()}, e.series.wantsEdge(e.fabric.Plan, e.iface.Node, e.name, name.Flow)
 	})
 }
 

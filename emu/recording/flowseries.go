@@ -200,7 +200,7 @@ func RecordFlows(f *fabric.Fabric, s FlowSeries, w io.Writer) *Recording {
 // hosts of flows over TCP or NDP.
 type flowSources struct {
 	nics    []nicSource
-	edges   []*hosts.Station
+	edges   []*hosts.Interface
 	streams []fabric.StreamHost
 }
 
@@ -211,12 +211,12 @@ type nicSource struct {
 }
 
 func sourcesOfFlows(f *fabric.Fabric) (all flowSources) {
-	for _, s := range f.Stations {
-		if d := f.Device(s.Node, s.Index); d != nil {
-			all.nics = append(all.nics, nicSource{d, s.Node})
+	for _, iface := range f.Interfaces {
+		if d := f.Device(iface.Node, iface.Index); d != nil {
+			all.nics = append(all.nics, nicSource{d, iface.Node})
 		}
-		if s.EdgeService() != nil {
-			all.edges = append(all.edges, s)
+		if iface.EdgeService() != nil {
+			all.edges = append(all.edges, iface)
 		}
 	}
 	all.streams = f.StreamHosts()
@@ -232,8 +232,8 @@ func (a *flowSources) gaugeColumns() (all []series.Gauge, columns [][]int) {
 		settings := n.device.Settings()
 		lists = append(lists, settings.FlowGauges())
 	}
-	for _, s := range a.edges {
-		lists = append(lists, s.EdgeService().FlowGauges())
+	for _, iface := range a.edges {
+		lists = append(lists, iface.EdgeService().FlowGauges())
 	}
 	for _, h := range a.streams {
 		var own []gauge.Gauge // NDP has none
@@ -276,15 +276,15 @@ func (p *flows) follow(all *flowSources, part *fabric.Part, columns [][]int) {
 		}
 		order++
 	}
-	for _, s := range all.edges {
-		if part.Has(s.Node) {
-			p.edges = append(p.edges, followEdge(p, s, int32(order), columns[order]))
+	for _, iface := range all.edges {
+		if part.Has(iface.Node) {
+			p.edges = append(p.edges, followEdge(p, iface, int32(order), columns[order]))
 		}
 		order++
 	}
 	for i := range all.streams {
 		h := &all.streams[i]
-		if part.Has(h.Station.Node) {
+		if part.Has(h.Interface.Node) {
 			if e := followTCP(p, h, int32(order), columns[order]); e != nil {
 				p.tcp = append(p.tcp, e)
 			}

@@ -43,8 +43,8 @@ func outcome(f *fabric.Fabric) []any {
 		QPs any
 	}
 	all := []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), Timeline(f), f.Outages(), f.Transfers()}
-	for _, s := range f.Stations {
-		if d := f.Device(s.Node, s.Index); d != nil {
+	for _, iface := range f.Interfaces {
+		if d := f.Device(iface.Node, iface.Index); d != nil {
 			a, b := d.Counters()
 			all = append(all, counters{a, b})
 		}

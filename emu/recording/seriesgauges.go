@@ -94,7 +94,7 @@ func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Choice) {
 
 // edgeAt returns which edge service is in front of a port, if there is one.
 func edgeAt(f *fabric.Fabric, e plan.End) (chosen edge.Choice, ok bool) {
-	if s := f.Station(e.Node, e.Port); s != nil && s.EdgeService() != nil {
+	if iface := f.Interface(e.Node, e.Port); iface != nil && iface.EdgeService() != nil {
 		return f.Plan.Nodes[e.Node].Edge, true
 	}
 	return chosen, false
@@ -127,7 +127,7 @@ func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []se
 		intoColumns(rows[i].Gauges, columns, p.values)
 	}
 	if len(c.edge) > 0 {
-		p.values = p.fabric.Station(e.Node, e.Port).EdgeService().AppendGauges(now, p.values[:0])
+		p.values = p.fabric.Interface(e.Node, e.Port).EdgeService().AppendGauges(now, p.values[:0])
 		intoColumns(rows[0].Gauges, c.edge, p.values)
 	}
 }

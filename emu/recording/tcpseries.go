@@ -28,8 +28,8 @@ type tcpFlows struct {
 // followTCP starts to follow the flows over TCP or NDP from a host. It returns nil if the
 // series includes none of them.
 func followTCP(p *flows, h *fabric.StreamHost, order int32, columns []int) *tcpFlows {
-	node := h.Station.Node
-	name := p.fabric.Plan.PortName(node, h.Station.Index)
+	node := h.Interface.Node
+	name := p.fabric.Plan.PortName(node, h.Interface.Index)
 	if !p.series.wantsTCP(p.fabric.Plan, node, name, h.Traffic.Name) {
 		return nil
 	}

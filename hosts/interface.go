@@ -30,7 +30,7 @@ type TrainDevice interface {
 	DeliverTrain(now units.Time, p *packet.Packet)
 }
 
-// NIC receives the RoCEv2 packets that arrive at a station.
+// NIC receives the RoCEv2 packets that arrive at an interface.
 type NIC interface {
 	// ReceivePacket takes a packet, and owns it. A packet of another NIC has a RoCE
 	// and no bytes; one of a real program or guest has a whole Frame instead. It
@@ -48,20 +48,20 @@ const maxSupers = 1000
 // Directory finds the destinations of frames.
 type Directory interface {
 	// Resolve returns the destination of a frame that has been parsed into p, and sets p.To. from is
-	// the station that sends the frame, and own its Ethernet address.
+	// the interface that sends the frame, and own its Ethernet address.
 	Resolve(frame []byte, p *packet.Packet, from packet.Endpoint, own wire.MAC) packet.Endpoint
 }
 
-// Network is the network around one station: it answers what the NIC and the edge service of the
-// station need to know. The engine of the station calls it.
+// Network is the network around one interface: it answers what the NIC and the edge service of the
+// interface need to know. The engine of the interface calls it.
 type Network interface {
 	// PathTo returns where packets to an address go first; false if no host has the address.
 	PathTo(to netip.Addr) (nicemu.Path, bool)
 	// SourceTo returns the address that the host has as the source of packets to another; false if
 	// it has none of that IP version.
 	SourceTo(to netip.Addr) (netip.Addr, bool)
-	// StationWith returns the station that packets to an address are for; nil if there is none.
-	StationWith(a netip.Addr) *Station
+	// InterfaceWith returns the interface that packets to an address are for; nil if there is none.
+	InterfaceWith(a netip.Addr) *Interface
 	// TripTo returns the path to an address and back, for a packet and its answer of these sizes on
 	// the wire, in a network without other traffic; the zero cc.Path if there is none.
 	TripTo(to netip.Addr, size, answer units.Bytes) cc.Path
@@ -71,7 +71,7 @@ type Network interface {
 	EndsOfFlow(flow int32) (from, to netip.Addr)
 }
 
-// Env is the world around a station.
+// Env is the world around an interface.
 type Env struct {
 	ID        packet.Endpoint
 	MAC       wire.MAC
@@ -88,8 +88,8 @@ type Env struct {
 	Routed      bool         // the network has routers
 }
 
-// Station is one network interface of a host: packets enter and leave the fabric there.
-type Station struct {
+// Interface is one network interface of a host: packets enter and leave the network there.
+type Interface struct {
 	Port *port.Port // set it before the run
 
 	device Device
@@ -106,71 +106,71 @@ type Station struct {
 	Env
 }
 
-// NewStation makes a station without a port, a device and a NIC.
-func NewStation(e Env) *Station { return &Station{Env: e} }
+// New makes an interface without a port, a device and a NIC.
+func New(e Env) *Interface { return &Interface{Env: e} }
 
 // Attach sets the device of a real host.
-func (s *Station) Attach(d Device) {
-	s.device = d
-	s.trains, _ = d.(TrainDevice)
+func (i *Interface) Attach(d Device) {
+	i.device = d
+	i.trains, _ = d.(TrainDevice)
 }
 
-// SetNIC gives the station a NIC. The NIC then receives RoCEv2 instead of the
+// SetNIC gives the interface a NIC. The NIC then receives RoCEv2 instead of the
 // device: packets of NICs, and packets to UDP port 4791 that are not fragments.
-// It sends through the station's port, which it feeds (port.Feeder) with
+// It sends through the interface's port, which it feeds (port.Feeder) with
 // packets that Admit has seen. Call SetNIC before the run.
-func (s *Station) SetNIC(n NIC) { s.nic = n }
+func (i *Interface) SetNIC(n NIC) { i.nic = n }
 
-// Taker takes a packet with a Message that arrived at a station, and owns it. The
+// Taker takes a packet with a Message that arrived at an interface, and owns it. The
 // packet may be Trimmed, or Returned to its sender.
 type Taker func(now units.Time, p *packet.Packet)
 
 // SetChassis sets what the ports of a host with traffic classes share. Call it before the run.
-func (s *Station) SetChassis(c *port.Chassis) { s.chassis = c }
+func (i *Interface) SetChassis(c *port.Chassis) { i.chassis = c }
 
-// SetReceiver makes t receive the packets of a protocol that arrive at the station, instead of
+// SetReceiver makes t receive the packets of a protocol that arrive at the interface, instead of
 // the host's device. Call it before the run.
-func (s *Station) SetReceiver(m *packet.MessageProtocol, t Taker) {
-	if s.takers == nil {
-		s.takers = map[*packet.MessageProtocol]Taker{}
+func (i *Interface) SetReceiver(m *packet.MessageProtocol, t Taker) {
+	if i.takers == nil {
+		i.takers = map[*packet.MessageProtocol]Taker{}
 	}
-	s.takers[m] = t
+	i.takers[m] = t
 }
 
 // ReceiverOf returns what SetReceiver has set; nil if there is nothing.
-func (s *Station) ReceiverOf(m *packet.MessageProtocol) Taker { return s.takers[m] }
+func (i *Interface) ReceiverOf(m *packet.MessageProtocol) Taker { return i.takers[m] }
 
-// PriorityOf returns the class of packets with a DSCP at the station's port; 0 without classes.
-func (s *Station) PriorityOf(dscp uint8) uint8 {
-	if s.chassis == nil {
+// PriorityOf returns the class of packets with a DSCP at the interface's port; 0 without classes.
+func (i *Interface) PriorityOf(dscp uint8) uint8 {
+	if i.chassis == nil {
 		return 0
 	}
-	return s.chassis.Map.DSCP[dscp]
+	return i.chassis.Map.DSCP[dscp]
 }
 
 // Enter takes a parsed frame that a real host sent.
-func (s *Station) Enter(now units.Time, p *packet.Packet) {
-	p.Dest = s.Directory.Resolve(p.Frame, p, s.ID, s.MAC)
-	s.sendPacket(now, p)
+func (i *Interface) Enter(now units.Time, p *packet.Packet) {
+	p.Dest = i.Directory.Resolve(p.Frame, p, i.ID, i.MAC)
+	i.sendPacket(now, p)
 }
 
 // sendPacket passes a packet that the host sends to its edge service or, without one, to its
 // port.
-func (s *Station) sendPacket(now units.Time, p *packet.Packet) {
-	if s.edge != nil {
-		s.edge.enterService(now, p)
+func (i *Interface) sendPacket(now units.Time, p *packet.Packet) {
+	if i.edge != nil {
+		i.edge.enterService(now, p)
 		return
 	}
-	s.Admit(now, p)
-	s.Port.Send(now, p)
+	i.Admit(now, p)
+	i.Port.Send(now, p)
 }
 
-// QueueLength returns how much waits at the station to leave: in its port's queues and in
+// QueueLength returns how much waits at the interface to leave: in its port's queues and in
 // its edge service.
-func (s *Station) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
-	packets, bytes = s.Port.QueueLength(now)
-	if s.edge != nil {
-		n, more := s.edge.service.HeldPackets()
+func (i *Interface) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
+	packets, bytes = i.Port.QueueLength(now)
+	if i.edge != nil {
+		n, more := i.edge.service.HeldPackets()
 		packets, bytes = packets+n, bytes+more
 	}
 	return packets, bytes
@@ -178,134 +178,134 @@ func (s *Station) QueueLength(now units.Time) (packets int, bytes units.Bytes) {
 
 // EnterSuper splits a super-packet that a real host sent. head has the fields
 // that its pieces share. If the port lets them pass at once, all but the last are a train.
-func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
-	head.Dest = s.Directory.Resolve(super.Data, head, s.ID, s.MAC)
-	split := gso.NewSplitter(s.Pool, super, head)
-	if s.edge == nil && s.chassis == nil && s.Pool.LiveSupers() <= maxSupers {
+func (i *Interface) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
+	head.Dest = i.Directory.Resolve(super.Data, head, i.ID, i.MAC)
+	split := gso.NewSplitter(i.Pool, super, head)
+	if i.edge == nil && i.chassis == nil && i.Pool.LiveSupers() <= maxSupers {
 		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
-		if s.Port.PassesAtOnce(now, head) {
+		if i.Port.PassesAtOnce(now, head) {
 			if p := split.CutTrain(); p != nil {
-				s.Admit(now, p)
-				s.Port.Send(now, p)
+				i.Admit(now, p)
+				i.Port.Send(now, p)
 			}
 		}
 	}
 	for p := split.Next(); p != nil; p = split.Next() {
-		if s.Pool.LiveSupers() > maxSupers {
-			p = gso.CopyPacket(s.Pool, p)
+		if i.Pool.LiveSupers() > maxSupers {
+			p = gso.CopyPacket(i.Pool, p)
 		}
-		s.sendPacket(now, p)
+		i.sendPacket(now, p)
 	}
-	s.Pool.ReleaseSuper(super)
+	i.Pool.ReleaseSuper(super)
 }
 
 // Malformed takes a malformed frame that a real host sent, and discards it.
-func (s *Station) Malformed(now units.Time, p *packet.Packet) {
+func (i *Interface) Malformed(now units.Time, p *packet.Packet) {
 	p.Size = units.Bytes(len(p.Frame))
-	s.Admit(now, p)
-	s.Port.DiscardPacket(now, p, packet.Malformed)
+	i.Admit(now, p)
+	i.Port.DiscardPacket(now, p, packet.Malformed)
 }
 
 // Refused counts a packet, or all of a train, as dropped that was delivered to the device but that
 // the host's kernel did not take. The caller keeps the packet.
-func (s *Station) Refused(now units.Time, p *packet.Packet) {
+func (i *Interface) Refused(now units.Time, p *packet.Packet) {
 	n := uint64(p.PacketCount())
-	s.Delivered -= n
-	s.DeliveredBytes -= n * uint64(p.Size)
-	s.Port.CountRefused(now, p)
+	i.Delivered -= n
+	i.DeliveredBytes -= n * uint64(p.Size)
+	i.Port.CountRefused(now, p)
 }
 
 // OriginatePacket takes a packet of a modelled flow.
-func (s *Station) OriginatePacket(now units.Time, p *packet.Packet) { s.sendPacket(now, p) }
+func (i *Interface) OriginatePacket(now units.Time, p *packet.Packet) { i.sendPacket(now, p) }
 
 // Admit counts a packet or a train as entered and sets its identity, its origin, its class
-// and the time. It does not send it: the code that feeds the station's port
+// and the time. It does not send it: the code that feeds the interface's port
 // does.
-func (s *Station) Admit(now units.Time, p *packet.Packet) {
+func (i *Interface) Admit(now units.Time, p *packet.Packet) {
 	n := uint64(p.PacketCount())
-	p.ID = uint64(s.ID)<<40 | (s.Entered + 1)
-	p.Origin, p.Created = s.ID, now
-	if s.chassis != nil {
+	p.ID = uint64(i.ID)<<40 | (i.Entered + 1)
+	p.Origin, p.Created = i.ID, now
+	if i.chassis != nil {
 		p.In = buffer.Own
-		s.chassis.ClassifyPacket(p)
+		i.chassis.ClassifyPacket(p)
 	}
-	s.Entered += n
-	s.EnteredBytes += n * uint64(p.Size)
+	i.Entered += n
+	i.EnteredBytes += n * uint64(p.Size)
 }
 
 // InputPacket passes a packet that arrived to the edge service, if that wants it; otherwise
 // it delivers the packet.
-func (s *Station) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
+func (i *Interface) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Kind == packet.Train {
-		s.inputTrain(now, in, p)
+		i.inputTrain(now, in, p)
 		return
 	}
-	if s.edge != nil && s.edge.service.WantsPacket(p) {
-		s.edge.service.ReceivePacket(now, p)
+	if i.edge != nil && i.edge.service.WantsPacket(p) {
+		i.edge.service.ReceivePacket(now, p)
 		return
 	}
-	s.deliver(now, in, p)
+	i.deliver(now, in, p)
 }
 
 // inputTrain delivers a train whole if the device takes it.
-func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
-	if s.trains == nil || s.edge != nil || s.takes(p) {
-		s.Pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
+func (i *Interface) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
+	if i.trains == nil || i.edge != nil || i.takes(p) {
+		i.Pool.SplitTrain(p, func(q *packet.Packet) { i.InputPacket(now, in, q) })
 		return
 	}
-	s.countIn(p)
-	s.trains.DeliverTrain(now, p)
+	i.countIn(p)
+	i.trains.DeliverTrain(now, p)
 }
 
 // deliver passes a packet to its receiver: a modelled flow's record, a Taker,
 // the host's NIC or its device.
-func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
+func (i *Interface) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Kind == packet.Modelled {
-		s.countIn(p)
-		s.Modelled(now, p)
+		i.countIn(p)
+		i.Modelled(now, p)
 		return
 	}
 	if p.Kind == packet.Protocol {
-		if t := s.takers[p.Message.Protocol]; t != nil {
-			s.countIn(p)
+		if t := i.takers[p.Message.Protocol]; t != nil {
+			i.countIn(p)
 			t(now, p)
 			return
 		}
 	}
-	switch nic := s.takes(p); {
-	case !nic && s.device == nil:
+	switch nic := i.takes(p); {
+	case !nic && i.device == nil:
 		in.DiscardPacket(now, p, packet.NoReceiver)
 	case nic:
-		s.countIn(p)
+		i.countIn(p)
 		if p.Piece.Of != nil || p.Sum != 0 {
-			p = s.Pool.MakeBytes(p)
+			p = i.Pool.MakeBytes(p)
 		}
-		s.nic.ReceivePacket(now, p)
+		i.nic.ReceivePacket(now, p)
 	default:
-		s.countIn(p)
+		i.countIn(p)
 		if p.Kind != packet.Real { // nothing else in the host takes it, so its kernel sees it
-			p = s.Pool.MakeBytes(p)
+			p = i.Pool.MakeBytes(p)
 		}
-		s.device.DeliverPacket(now, p)
+		i.device.DeliverPacket(now, p)
 	}
 }
 
-func (s *Station) countIn(p *packet.Packet) {
+func (i *Interface) countIn(p *packet.Packet) {
 	n := uint64(p.PacketCount())
-	s.Delivered += n
-	s.DeliveredBytes += n * uint64(p.Size)
+	i.Delivered += n
+	i.DeliveredBytes += n * uint64(p.Size)
 }
 
 // takes reports whether a packet that belongs to no modelled flow is for the
-// station's NIC. The ports of a fragment are not known, not even of the first.
-func (s *Station) takes(p *packet.Packet) bool {
-	return s.nic != nil && (p.Kind == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
+// interface's NIC. The ports of a fragment are not known, not even of the first.
+func (i *Interface) takes(p *packet.Packet) bool {
+	return i.nic != nil && (p.Kind == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
-// PeekFate returns Fine if anything at the station receives p, else NoReceiver.
+// PeekFate returns Fine if anything at the interface receives p, else NoReceiver.
 // A refusal by the device shows only when it happens.
-func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.Fate {
-	taken := p.Kind == packet.Modelled || s.edge != nil && s.edge.service.WantsPacket(p) || s.device != nil || s.takes(p) || p.Kind == packet.Protocol && s.takers[p.Message.Protocol] != nil
+func (i *Interface) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.Fate {
+	taken := p.Kind == packet.Modelled || i.edge != nil && i.edge.service.WantsPacket(p) || i.device != nil || i.takes(p) || p.Kind == packet.Protocol && i.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver
 	}
@@ -313,15 +313,15 @@ func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.
 }
 
 // LineRate returns the rate that the host's clock makes of that of its link; 0 without a limit.
-func (s *Station) LineRate() units.Rate { return s.Clock.TrueRate(s.Port.Link().Rate()) }
+func (i *Interface) LineRate() units.Rate { return i.Clock.TrueRate(i.Port.Link().Rate()) }
 
 // SetLineRate tells the NIC and the edge service that the link has another rate now; 0 means no
 // limit.
-func (s *Station) SetLineRate(now units.Time, r units.Rate) {
-	if n, ok := s.nic.(*nic); ok {
+func (i *Interface) SetLineRate(now units.Time, r units.Rate) {
+	if n, ok := i.nic.(*nic); ok {
 		n.SetLine(n.clock.ReadAt(now), r)
 	}
-	if s.edge != nil {
-		s.edge.service.SetLineRate(now, s.LineRate())
+	if i.edge != nil {
+		i.edge.service.SetLineRate(now, i.LineRate())
 	}
 }
