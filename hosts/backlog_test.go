@@ -13,7 +13,7 @@ import (
 // too much of what came from it waits, and at a lower bound while much waits of all queues;
 // never for ever.
 func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
-	iface := newWorld(t, true, nil).interfaces[0]
+	iface := newWorld(nil).interfaces[0]
 	var limit [class.Count]units.Bytes
 	limit[0] = units.MB
 	iface.AddEdge(edge.Choice{Settings: &holds{}}, limit, nil)

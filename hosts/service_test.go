@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/class"
 )
 
 // holding is an edge service that holds the packets of the host until its timer fires, and takes
@@ -26,6 +27,13 @@ func (h *holds) Validate(units.Rate) error { return nil }
 
 func (h *holds) New(env edge.Env) edge.Service {
 	h.made = &holding{env: env, line: env.Line}
+	return h.made
+}
+
+// addHolding gives an interface a holding.
+func addHolding(i *Interface) *holding {
+	var h holds
+	i.AddEdge(edge.Choice{Name: "test-holding", Settings: &h}, [class.Count]units.Bytes{}, nil)
 	return h.made
 }
 

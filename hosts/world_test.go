@@ -3,9 +3,12 @@ package hosts
 import (
 	"fmt"
 	"net/netip"
-	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
@@ -19,15 +22,19 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// world is two hosts, a link of 1 Gb/s between them, and a Directory that says where frames go. Its
-// tests need no fabric.
+// world is two hosts, and a link between them of 1 Gb/s and 1 us. It is their Directory.
 type world struct {
 	engine     sim.Engine
 	pool       *packet.Pool
 	interfaces [2]*Interface
-	modelled   []string // packets of modelled flows that arrived, with the number of the host
-	routed     bool
-	clock      *nodeclock.Clock
+	modelled   []string // the packets of modelled flows that arrived
+
+	// What a test may change before the interfaces are made:
+	rate    units.Rate
+	delay   units.Time
+	routed  bool
+	classes bool // packets with DSCP 8 have the class 3, all others 0
+	clock   *nodeclock.Clock
 }
 
 // addressOf returns the address of a host; both have one of each IP version.
@@ -85,11 +92,10 @@ func (s side) EndsOfFlow(flow int32) (from, to netip.Addr) {
 	return addressOf(int(flow), false), addressOf(1-int(flow), false)
 }
 
-// newWorld makes a world whose hosts have a class of packets with DSCP 8 beside the others, if
-// classes is set. change may be nil.
-func newWorld(t testing.TB, classes bool, change func(w *world)) *world {
-	t.Helper()
-	w := &world{pool: packet.NewPools(1)[0]}
+// newWorld makes a world. change may be nil.
+func newWorld(change func(w *world)) *world {
+	w := &world{pool: packet.NewPools(1)[0], rate: units.Gbps, delay: units.Microsecond, classes: true}
+	w.pool.Render = render
 	if change != nil {
 		change(w)
 	}
@@ -103,30 +109,103 @@ func newWorld(t testing.TB, classes bool, change func(w *world)) *world {
 				w.pool.Free(p)
 			},
 		})
-		iface.Port = port.New(&w.engine, w.pool, iface.Name, 0, iface, 0)
+		iface.Port = port.New(&w.engine, w.pool, iface.Name, 0, iface, units.MB)
 		iface.Port.SetClock(w.clock)
 		w.interfaces[i] = iface
 	}
 	end := links.End{Engine: &w.engine, Pool: w.pool}
 	for i, iface := range w.interfaces {
-		iface.Port.ConnectLink(iface.Port.MakeLink(w.interfaces[1-i].Port, end, end, nil, sim.NewRand(1, iface.Name), links.Settings{Rate: units.Gbps, Delay: units.Microsecond, MTU: 1500, Up: true}))
-		if classes {
+		iface.Port.ConnectLink(iface.Port.MakeLink(w.interfaces[1-i].Port, end, end, nil, sim.NewRand(1, iface.Name), links.Settings{Rate: w.rate, Delay: w.delay, MTU: 1500, Up: true}))
+		if w.classes {
 			iface.addClasses()
 		}
 	}
 	return w
 }
 
-func (iface *Interface) addClasses() {
+func (i *Interface) addClasses() {
 	list := []class.Class{{Name: "default", Weight: 1}, {Name: "urgent", Priority: 3}}
-	c := &port.Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*port.Port{iface.Port}}
+	c := &port.Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*port.Port{i.Port}}
 	c.Map.DSCP[8] = 3
-	iface.SetChassis(c)
-	iface.Port.SetClasses(c, list, port.ClassEnv{
-		Engine: iface.Engine, Rand: sim.NewRand(1, "trim "+iface.Name),
+	i.SetChassis(c)
+	i.Port.SetClasses(c, list, port.ClassEnv{
+		Engine: i.Engine, Rand: sim.NewRand(1, "trim "+i.Name),
 		Point: func(class.Class, func(units.Time)) congestion.Point { return nil },
 	})
 }
 
+// render makes the bytes of a packet: for one without a frame only the Ethernet header is right.
+func render(p *packet.Packet, buf []byte) []byte {
+	if p.Kind == packet.NIC || p.Kind == packet.Protocol {
+		clear(buf)
+		p.Dst.EncodeTo(buf)
+		return buf
+	}
+	return gso.RenderPacket(p, buf)
+}
+
+// frame returns a UDP frame with a DSCP and a payload of n bytes.
+func frame(from, to int, dscp uint8, port uint16, n int) []byte {
+	ip := &layers.IPv4{Version: 4, TTL: 64, TOS: dscp << 2, Protocol: layers.IPProtocolUDP, SrcIP: addressOf(from, false).AsSlice(), DstIP: addressOf(to, false).AsSlice()}
+	udp := &layers.UDP{SrcPort: 4000, DstPort: layers.UDPPort(port)}
+	return serialize(from, to, ip, udp, gopacket.Payload(make([]byte, n)))
+}
+
+func serialize(from, to int, ip *layers.IPv4, l4 gopacket.SerializableLayer, payload gopacket.Payload) []byte {
+	ether := &layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6), EthernetType: layers.EthernetTypeIPv4}
+	macOf(from).EncodeTo(ether.SrcMAC)
+	macOf(to).EncodeTo(ether.DstMAC)
+	if x, ok := l4.(interface {
+		SetNetworkLayerForChecksum(gopacket.NetworkLayer) error
+	}); ok {
+		_ = x.SetNetworkLayerForChecksum(ip)
+	}
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ether, ip, l4, payload); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+// parsed returns a packet with a frame.
+func (w *world) parsed(frame []byte) *packet.Packet {
+	p := w.pool.NewFrame(len(frame))
+	copy(p.Frame, frame)
+	if !p.Parse() {
+		panic("not a good frame")
+	}
+	return p
+}
+
+// inbox is the device of a host. It describes what it got.
+type inbox struct {
+	pool *packet.Pool
+	got  []*packet.Packet
+}
+
+func (b *inbox) DeliverPacket(_ units.Time, p *packet.Packet) { b.got = append(b.got, p) }
+
+// trainInbox is an inbox that takes trains.
+type trainInbox struct {
+	inbox
+	trains int
+}
+
+func (b *trainInbox) DeliverTrain(now units.Time, p *packet.Packet) {
+	b.trains++
+	b.pool.SplitTrain(p, func(q *packet.Packet) { b.DeliverPacket(now, q) })
+}
+
+// drops returns what a port has dropped, by reason.
+func drops(now units.Time, p *port.Port) map[packet.Fate]uint64 {
+	found := map[packet.Fate]uint64{}
+	for fate, n := range p.Counters(now).Drops {
+		if n > 0 {
+			found[packet.Fate(fate)] = n
+		}
+	}
+	return found
+}
+
 // run runs the engine until nothing is left to do.
-func (w *world) run() { w.engine.Run(units.Second, 1<<20) }
+func (w *world) run() { w.engine.Run(units.Never-1, 1<<20) }
