@@ -32,9 +32,11 @@ type world struct {
 	// What a test may change before the interfaces are made:
 	rate    units.Rate
 	delay   units.Time
+	loss    units.Fraction
 	routed  bool
 	classes bool // packets with DSCP 8 have the class 3, all others 0
 	clock   *nodeclock.Clock
+	prepare func(*Interface) // called for each when all is joined; may be nil
 }
 
 // addressOf returns the address of a host; both have one of each IP version.
@@ -115,9 +117,12 @@ func newWorld(change func(w *world)) *world {
 	}
 	end := links.End{Engine: &w.engine, Pool: w.pool}
 	for i, iface := range w.interfaces {
-		iface.Port.ConnectLink(iface.Port.MakeLink(w.interfaces[1-i].Port, end, end, nil, sim.NewRand(1, iface.Name), links.Settings{Rate: w.rate, Delay: w.delay, MTU: 1500, Up: true}))
+		iface.Port.ConnectLink(iface.Port.MakeLink(w.interfaces[1-i].Port, end, end, nil, sim.NewRand(1, iface.Name), links.Settings{Rate: w.rate, Delay: w.delay, Loss: w.loss, MTU: 1500, Up: true}))
 		if w.classes {
 			iface.addClasses()
+		}
+		if w.prepare != nil {
+			w.prepare(iface)
 		}
 	}
 	return w
@@ -209,3 +214,10 @@ func drops(now units.Time, p *port.Port) map[packet.Fate]uint64 {
 
 // run runs the engine until nothing is left to do.
 func (w *world) run() { w.engine.Run(units.Never-1, 1<<20) }
+
+// withRate returns the settings of an interface's link with another rate.
+func withRate(i *Interface, r units.Rate) links.Settings {
+	s := i.Port.Link().Settings()
+	s.Rate = r
+	return s
+}
