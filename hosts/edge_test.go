@@ -75,11 +75,11 @@ func TestEdgeService_GetsWhatTheHostSends(t *testing.T) {
 func TestEdgeService_GetsWhatItWants(t *testing.T) {
 	w := newWorld(nil)
 	i := w.interfaces[1]
-	i.SetReceiver(notes, func(units.Time, *packet.Packet) { t.Error("the host gets what the service wants") })
 	s := addHolding(i)
 	if i.PeekFate(0, i.Port, w.message()) != packet.Fine || i.PeekFate(0, i.Port, w.parsed(frame(0, 1, 0, 9, 10))) != packet.NoReceiver {
 		t.Error("PeekFate knows no service")
 	}
+	i.SetReceiver(notes, func(units.Time, *packet.Packet) { t.Error("the host gets what the service wants") })
 	i.InputPacket(0, i.Port, w.message())
 	i.InputPacket(0, i.Port, w.parsed(frame(0, 1, 0, 9, 10)))
 	if len(s.took) != 1 || i.Delivered != 0 || drops(0, i.Port)[packet.NoReceiver] != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/rocc"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/nodeclock"
 	"github.com/weftlab/weft/sim/units"
@@ -149,10 +150,9 @@ func (o observer) Observe(now units.Time, _ *port.Port, dir port.Direction, p *p
 	o(now, dir, p)
 }
 
-// TestNICClock_MeasuresWithTheHostsClock: a NIC whose clock is slow waits longer for an
-// acknowledgement, in emulated time, by as much as the clock is wrong.
+// TestNICClock_MeasuresWithTheHostsClock: a NIC with a slow clock waits longer for an
+// acknowledgement, in emulated time, and one with a fast clock less, by as much as the clock is wrong.
 func TestNICClock_MeasuresWithTheHostsClock(t *testing.T) {
-	const wrong = -1000 * nodeclock.PPM
 	times := func(c *nodeclock.Clock) (sent []units.Time) {
 		x := newPair(t, func(w *world) { w.clock, w.loss = c, 1 })
 		x.interfaces[0].Port.SetObserver(0, observer(func(now units.Time, dir port.Direction, _ *packet.Packet) {
@@ -167,15 +167,36 @@ func TestNICClock_MeasuresWithTheHostsClock(t *testing.T) {
 		}
 		return sent
 	}
-	exact, slow := times(nil), times(nodeclock.New(nodeclock.Settings{Error: wrong}, 1, "h1:eth0"))
-	if len(exact) != 3 || len(slow) != 3 { // the packet and its two retries
-		t.Fatalf("sent at %v and at %v", exact, slow)
-	}
-	for k := 1; k < 3; k++ {
-		a, b := exact[k]-exact[0], slow[k]-slow[0]
-		if late := b - a - a/1000; late < -a/1e5 || late > a/1e5 {
-			t.Errorf("retry %d after %v, with the slow clock after %v", k, a, b)
+	exact := times(nil)
+	for _, wrong := range []nodeclock.PPB{-1000 * nodeclock.PPM, 1000 * nodeclock.PPM} {
+		got := times(nodeclock.New(nodeclock.Settings{Error: wrong}, 1, "h1:eth0"))
+		if len(exact) != 3 || len(got) != 3 { // the packet and its two retries
+			t.Fatalf("sent at %v and at %v", exact, got)
 		}
+		for k := 1; k < 3; k++ {
+			a, b := exact[k]-exact[0], got[k]-got[0]
+			if off := b - a + a/1000*units.Time(wrong/(1000*nodeclock.PPM)); off < -a/1e5 || off > a/1e5 {
+				t.Errorf("%v: retry %d after %v, with an exact clock after %v", wrong, k, b, a)
+			}
+		}
+	}
+}
+
+// TestAddNIC_TakesFeedback: the messages of switches for the NIC's rate control go to the NIC and
+// not to the device.
+func TestAddNIC_TakesFeedback(t *testing.T) {
+	x := newWorld(nil)
+	i := x.interfaces[0]
+	i.Attach(&inbox{})
+	s := settings()
+	c := rocc.Preset("paper", units.Gbps)
+	s.Control = cc.Choice{Name: "rocc", Settings: &c}
+	if _, err := i.AddNIC(s, nicemu.Env{Rand: sim.NewRand(1, i.Name)}); err != nil {
+		t.Fatal(err)
+	}
+	i.InputPacket(0, i.Port, x.pool.NewMessage(rocc.Protocol))
+	if i.Delivered != 1 || i.ReceiverOf(rocc.Protocol) == nil || x.pool.LivePackets() != 0 {
+		t.Errorf("%d messages are delivered, %d live", i.Delivered, x.pool.LivePackets())
 	}
 }
 

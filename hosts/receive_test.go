@@ -92,6 +92,7 @@ func TestInputPacket_ChoosesTheReceiver(t *testing.T) {
 		{"a NIC's packet", (*world).ofNIC, "", none},
 		{"a message", (*world).message, device + " " + taker, taker},
 		{"a message", (*world).message, device + " " + nic, device},
+		{"a message", (*world).message, taker, taker},
 		{"a message", (*world).message, nic, none},
 		{"a modelled flow", func(w *world) *packet.Packet {
 			p := w.pool.New()

@@ -120,6 +120,15 @@ func TestEnterSuper_TrainOrPackets(t *testing.T) {
 		{name: "a rate", change: func(w *world) { w.classes = false }},
 		{name: "classes", change: func(w *world) { w.rate, w.delay = 0, 0 }},
 		{name: "an edge service", change: func(w *world) { w.rate, w.delay = 0, 0 }, edge: true},
+		{name: "an edge service of the receiver", change: func(w *world) {
+			w.rate, w.classes, w.delay = 0, false, 0
+			w.prepare = func(i *Interface) {
+				if i.ID == 1 {
+					i.addClasses()
+					addHolding(i)
+				}
+			}
+		}},
 	} {
 		w := newWorld(c.change)
 		from, to := w.interfaces[0], w.interfaces[1]
