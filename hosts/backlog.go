@@ -13,6 +13,7 @@ type backlog struct {
 	full  bool
 }
 
+// Waits implements edge.Host, as does Leaves.
 func (h *edgeHost) Waits(now units.Time, p *packet.Packet) { h.wait(now, p, p.Size) }
 
 func (h *edgeHost) Leaves(now units.Time, p *packet.Packet) { h.wait(now, p, -p.Size) }

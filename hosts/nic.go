@@ -12,15 +12,15 @@ import (
 )
 
 // nic joins an emulated NIC to an interface: it uses a timer of the engine, and its
-// packets enter and leave the fabric at the interface. The times of the NIC are those that the
-// host's clock shows; those of the fabric are emulated.
+// packets enter and leave the network at the interface. The times of the NIC are those that the
+// host's clock shows; those of the network are emulated.
 type nic struct {
 	*nicemu.Device
 	iface *Interface
 	clock *nodeclock.Clock // nil if it is exact
 }
 
-// Next returns a packet for the port. The packet enters the fabric as it leaves the port.
+// Next returns a packet for the port. The packet enters the network as it leaves the port.
 func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
 	p := n.Device.Next(n.clock.ReadAt(now), prio)
 	if p != nil {

@@ -43,8 +43,8 @@ func (i *Interface) Attach(d Device) {
 // packets that Admit has seen. Call SetNIC before the run.
 func (i *Interface) SetNIC(n NIC) { i.nic = n }
 
-// Taker takes a packet with a Message that arrived at an interface, and owns it. The
-// packet may be Trimmed, or Returned to its sender.
+// Taker takes a packet with a Message, or of a modelled flow, that arrived at an interface, and owns
+// it. The packet may be Trimmed, or Returned to its sender.
 type Taker func(now units.Time, p *packet.Packet)
 
 // SetReceiver makes t receive the packets of a protocol that arrive at the interface, instead of
@@ -92,8 +92,7 @@ func (i *Interface) inputTrain(now units.Time, in *port.Port, p *packet.Packet) 
 	i.trains.DeliverTrain(now, p)
 }
 
-// deliver passes a packet to its receiver: a modelled flow's record, a Taker,
-// the host's NIC or its device.
+// deliver passes a packet to its receiver: a Taker, the host's NIC or its device.
 func (i *Interface) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Kind == packet.Modelled {
 		i.countIn(p)

@@ -40,7 +40,7 @@ func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
 		}
 		interfaces = append(interfaces, iface)
 		for v := range list {
-			slices.SortFunc(list[v], func(x, y netip.Addr) int { return b.orderOf(iface, x) - b.orderOf(iface, y) })
+			slices.SortFunc(list[v], func(x, y netip.Addr) int { return slices.Index(iface.Addresses, x) - slices.Index(iface.Addresses, y) })
 		}
 		for k := range max(len(list[0]), len(list[1])) {
 			m := carrier.Member{Node: iface.Node}
@@ -68,11 +68,6 @@ func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
 		}
 	}
 	return nil
-}
-
-// orderOf returns the place of an address among those of an interface.
-func (f *Fabric) orderOf(iface *hosts.Interface, a netip.Addr) int {
-	return slices.IndexFunc(f.Plan.Nodes[iface.Node].Ports[iface.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are

@@ -105,11 +105,7 @@ func (f *Fabric) cycles(now units.Time) []status.Deadlock {
 				d.Cycle = append(d.Cycle, f.Plan.PortName(at.node, at.port))
 				d.Since = max(d.Since, stuck[at])
 			}
-			for _, k := range f.Plan.Nodes[cycle[0].node].Ports[cycle[0].port].Classes {
-				if k.Priority == d.Priority {
-					d.Class = k.Name
-				}
-			}
+			d.Class = f.Plan.Nodes[cycle[0].node].Ports[cycle[0].port].ClassName(d.Priority)
 			found = append(found, d)
 		}
 	}

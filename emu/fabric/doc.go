@@ -1,5 +1,5 @@
-// Package fabric builds what a plan describes: switches, links and the ports
-// of hosts, with their forwarding tables, timed events and modelled traffic.
+// Package fabric builds what a plan describes: switches, links and the interfaces
+// of hosts (package hosts), with their forwarding tables, timed events and modelled traffic.
 // It runs under either clock; real devices are attached from outside.
 //
 // # Shards and processes

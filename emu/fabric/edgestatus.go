@@ -74,7 +74,7 @@ func (f *Fabric) EdgeFlow(iface *hosts.Interface, x *edge.Flow) status.EdgeFlow 
 	k := &x.Key
 	e := status.EdgeFlow{
 		Port: f.Plan.PortName(iface.Node, iface.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,
-		Class: f.classOf(iface, x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
+		Class: f.Plan.Nodes[iface.Node].Ports[iface.Index].ClassName(x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
 		TxPackets: x.TxPackets, TxBytes: x.TxBytes, Dropped: x.Dropped,
 	}
 	if described := iface.EdgeService().FlowGauges(); len(described) > 0 {

@@ -246,7 +246,10 @@ func (f *Fabric) addInterface(n, i int) *hosts.Interface {
 	pool := f.ShardOf(n).Pool
 	iface := hosts.New(hosts.Env{
 		ID: packet.Endpoint(len(f.Interfaces)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
-		Modelled:  func(now units.Time, p *packet.Packet) { f.recordPacket(now, p, pool) },
+		Modelled: func(now units.Time, p *packet.Packet) {
+			f.Records[p.Flow].ReceivePacket(now, p)
+			pool.Free(p)
+		},
 		Directory: f.topology.Directory, Network: &hostNetwork{fabric: f, end: plan.End{Node: n, Port: i}},
 		Engine: f.engineOf(n), Clock: f.clocks[n],
 		Node: n, Index: i, Name: f.Plan.PortName(n, i), Addresses: addresses, Routed: f.topology.Routed(),

@@ -61,19 +61,6 @@ func (f *Fabric) addFlow(i int) {
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, stream), sim.NewSalt(f.Plan.Seed, stream), f.clocks[flow.From], flow, t, r, from)
 }
 
-// recordPacket passes a packet to the record of its modelled flow, and frees it.
-func (f *Fabric) recordPacket(now units.Time, p *packet.Packet, pool *packet.Pool) {
-	switch r := f.Records[p.Flow]; {
-	case p.Returned:
-		r.TakeBack()
-	case p.Trimmed:
-		r.ReceiveTrimmed()
-	default:
-		r.ReceivePacket(now, p)
-	}
-	pool.Free(p)
-}
-
 // interfaceOf returns the interface of an endpoint; nil for other endpoints.
 func (f *Fabric) interfaceOf(e packet.Endpoint) *hosts.Interface {
 	if e < 0 || int(e) >= len(f.Interfaces) {

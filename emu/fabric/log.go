@@ -64,17 +64,12 @@ func (f *Fabric) logStorms(s *Shard, node, port int) func(now units.Time, prio u
 		if begins {
 			kind = status.Watchdog
 		}
-		s.log = append(s.log, LogEntry{At: now, Event: kind, Link: -1, Node: node, Port: port, Priority: prio, Text: f.className(node, port, prio)})
-	}
-}
-
-func (f *Fabric) className(node, port int, prio uint8) string {
-	for _, c := range f.Plan.Nodes[node].Ports[port].Classes {
-		if c.Priority == prio {
-			return "class " + c.Name
+		m := LogEntry{At: now, Event: kind, Link: -1, Node: node, Port: port, Priority: prio}
+		if name := f.Plan.Nodes[node].Ports[port].ClassName(prio); name != "" {
+			m.Text = "class " + name
 		}
+		s.log = append(s.log, m)
 	}
-	return ""
 }
 
 // recordLinkChange records that a direction of a link goes down or up.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -183,16 +182,8 @@ func (f *Fabric) addPath(s *status.QP, n attachedNIC, attr *qp.Attr, x *nicemu.Q
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
 	s.Peer = networkOf(n.iface).holderOf(x.Remote)
 	if !x.Loopback {
-		s.Class = f.classOf(n.iface, x.Priority)
+		s.Class = f.Plan.Nodes[n.iface.Node].Ports[n.iface.Index].ClassName(x.Priority)
 	}
-}
-
-// classOf returns the name of a class of an interface's port, "" if there is none.
-func (f *Fabric) classOf(iface *hosts.Interface, priority uint8) string {
-	if c := f.Plan.Nodes[iface.Node].Ports[iface.Index].Class(priority); c != nil {
-		return c.Name
-	}
-	return ""
 }
 
 // running returns how long a timer that ends at end still runs; 0 if it does not run.

@@ -290,6 +290,14 @@ func (p *Port) Class(priority uint8) *class.Class {
 	return nil
 }
 
+// ClassName returns the name of a class, by its priority, "" if there is none.
+func (p *Port) ClassName(priority uint8) string {
+	if c := p.Class(priority); c != nil {
+		return c.Name
+	}
+	return ""
+}
+
 // Queue is an egress queue.
 type Queue struct {
 	Limit units.Bytes       // of frames without FCS; holds at least one of the link's MTU

@@ -52,9 +52,17 @@ func (r *Record) countSent(now units.Time) {
 	r.lastSent = now
 }
 
-// ReceivePacket records a packet of the flow at its destination. The packet stays the
-// caller's.
+// ReceivePacket records a packet of the flow at a host: at its destination or, if it is Returned,
+// at its source. Of a Trimmed packet the payload did not arrive. The packet stays the caller's.
 func (r *Record) ReceivePacket(now units.Time, p *packet.Packet) {
+	switch {
+	case p.Returned:
+		r.returned++
+		return
+	case p.Trimmed:
+		r.trimmed++
+		return
+	}
 	if r.lastCame <= r.links.To {
 		r.stoodStill(now, p.Seq)
 	}
@@ -79,13 +87,6 @@ func (r *Record) ReceivePacket(now units.Time, p *packet.Packet) {
 	r.delaySum += delay
 	r.delay.addTime(delay)
 }
-
-// ReceiveTrimmed records the headers of a packet at its destination: its payload
-// did not arrive.
-func (r *Record) ReceiveTrimmed() { r.trimmed++ }
-
-// TakeBack records the headers of a packet that a switch has returned.
-func (r *Record) TakeBack() { r.returned++ }
 
 // ShareOfEnded returns n lost packets as a share of these and those that were received, without
 // those under way; 0 if there are none.
