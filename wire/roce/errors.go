@@ -8,7 +8,7 @@ var (
 	ErrShort     = errors.New("roce: ends inside a header")
 	ErrTruncated = errors.New("roce: shorter than its UDP header says")
 	ErrVersion   = errors.New("roce: the version of the transport header is not 0")
-	ErrOpcode    = errors.New("roce: the opcode is not one of RC, UC, UD or a CNP")
+	ErrOpcode    = errors.New("roce: the opcode is not one of RC, UC, UD, XRC or a CNP")
 	ErrLength    = errors.New("roce: the UDP length does not fit the opcode and the pad count")
 	ErrICRC      = errors.New("roce: the invariant CRC is wrong")
 )

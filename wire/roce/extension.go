@@ -9,6 +9,7 @@ type Extension uint16
 // Headers and payload that can follow a BTH (IBTA §5.2).
 const (
 	ExtDETH Extension = 1 << iota
+	ExtXRCETH
 	ExtRETH
 	ExtAtomicETH
 	ExtAETH
@@ -21,7 +22,7 @@ const (
 	ExtPayload // a payload, which may be empty, and its pad
 )
 
-var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 8, 4, 0}
+var extensionLen = [...]uint8{8, 4, 16, 28, 4, 8, 4, 4, 16, 8, 4, 0}
 
 // operations lists what follows the BTH of each operation (IBTA §9.2.1). table says
 // which services have an operation.
@@ -61,6 +62,12 @@ var table = func() (t [256]format) {
 	for i, e := range operations {
 		operation := Opcode(i)
 		set(RC.WithOperation(operation), e)
+		switch {
+		case operation >= ReadFirst && operation <= AtomicAck:
+			set(XRC.WithOperation(operation), e)
+		case e != 0:
+			set(XRC.WithOperation(operation), ExtXRCETH|e)
+		}
 		if operation <= WriteOnlyImm {
 			set(UC.WithOperation(operation), e)
 		}
@@ -76,8 +83,8 @@ var table = func() (t [256]format) {
 }()
 
 // Extensions returns what follows the BTH of an opcode: see IBTA §9.2.1 for RC, UC and
-// UD, A17.9.3 for the CNP, SelETH for IRN. It is empty for any other opcode. The
-// services RD and XRC and the operations FLUSH, ATOMIC WRITE and RESYNC are not
+// UD, annex A14 for XRC, A17.9.3 for the CNP, SelETH for IRN. It is empty for any other
+// opcode. The service RD and the operations FLUSH, ATOMIC WRITE and RESYNC are not
 // implemented.
 func (o Opcode) Extensions() Extension { return table[o].extensions }
 

@@ -27,6 +27,7 @@ type ExtendedLayer[H any, P header[H]] struct {
 // Layers of the headers after the BTH.
 type (
 	DETHLayer         = ExtendedLayer[DETH, *DETH]
+	XRCETHLayer       = ExtendedLayer[XRCETH, *XRCETH]
 	RETHLayer         = ExtendedLayer[RETH, *RETH]
 	AtomicETHLayer    = ExtendedLayer[AtomicETH, *AtomicETH]
 	AETHLayer         = ExtendedLayer[AETH, *AETH]
@@ -133,6 +134,8 @@ func newLayer(e Extension, bth *BTHLayer) decodable {
 	switch e {
 	case ExtDETH:
 		return &DETHLayer{Base: bth}
+	case ExtXRCETH:
+		return &XRCETHLayer{Base: bth}
 	case ExtRETH:
 		return &RETHLayer{Base: bth}
 	case ExtAtomicETH:

@@ -13,6 +13,7 @@ import (
 type Layers struct {
 	BTH          BTHLayer
 	DETH         DETHLayer
+	XRCETH       XRCETHLayer
 	RETH         RETHLayer
 	AtomicETH    AtomicETHLayer
 	AETH         AETHLayer
@@ -30,10 +31,10 @@ type Layers struct {
 // which they know what follows them.
 func (l *Layers) Decoders() []gopacket.DecodingLayer {
 	b := &l.BTH
-	l.DETH.Base, l.RETH.Base, l.AtomicETH.Base, l.AETH.Base, l.AtomicAckETH.Base = b, b, b, b, b
+	l.DETH.Base, l.XRCETH.Base, l.RETH.Base, l.AtomicETH.Base, l.AETH.Base, l.AtomicAckETH.Base = b, b, b, b, b, b
 	l.ImmDt.Base, l.IETH.Base, l.CNP.Base, l.SendETH.Base, l.SelETH.Base, l.Payload.Base = b, b, b, b, b, b
 	return []gopacket.DecodingLayer{
-		b, &l.DETH, &l.RETH, &l.AtomicETH, &l.AETH, &l.AtomicAckETH, &l.ImmDt, &l.IETH, &l.CNP, &l.SendETH, &l.SelETH, &l.Payload, &l.ICRC,
+		b, &l.DETH, &l.XRCETH, &l.RETH, &l.AtomicETH, &l.AETH, &l.AtomicAckETH, &l.ImmDt, &l.IETH, &l.CNP, &l.SendETH, &l.SelETH, &l.Payload, &l.ICRC,
 	}
 }
 

@@ -18,7 +18,7 @@ func layerNames(o Opcode, payload bool) (names []gopacket.LayerType) {
 	by := []struct {
 		e Extension
 		t gopacket.LayerType
-	}{{ExtDETH, LayerTypeDETH}, {ExtRETH, LayerTypeRETH}, {ExtAtomicETH, LayerTypeAtomicETH}, {ExtAETH, LayerTypeAETH},
+	}{{ExtDETH, LayerTypeDETH}, {ExtXRCETH, LayerTypeXRCETH}, {ExtRETH, LayerTypeRETH}, {ExtAtomicETH, LayerTypeAtomicETH}, {ExtAETH, LayerTypeAETH},
 		{ExtAtomicAckETH, LayerTypeAtomicAckETH}, {ExtImmDt, LayerTypeImmDt}, {ExtIETH, LayerTypeIETH}, {ExtCNP, LayerTypeCNP},
 		{ExtSendETH, LayerTypeSendETH}, {ExtSelETH, LayerTypeSelETH}}
 	for _, x := range by {

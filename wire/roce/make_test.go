@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// opcodes returns the valid opcodes of IBTA §9.2.1 and IRN, listed independently
+// opcodes returns the valid opcodes of IBTA §9.2.1, annex A14 and IRN, listed independently
 // for the tests.
 func opcodes() (all []Opcode) {
 	for o := range 0x18 {
@@ -19,10 +19,13 @@ func opcodes() (all []Opcode) {
 	for o := 0x20; o <= 0x2b; o++ {
 		all = append(all, Opcode(o))
 	}
+	for o := 0xa0; o <= 0xb4; o++ {
+		all = append(all, Opcode(o))
+	}
 	for o := 0xc0; o <= 0xd4; o++ {
 		all = append(all, Opcode(o))
 	}
-	return append(all, 0x64, 0x65, 0x81, 0xd6, 0xd7, 0xd8, 0xd9)
+	return append(all, 0x64, 0x65, 0x81, 0xb6, 0xb7, 0xd6, 0xd7, 0xd8, 0xd9)
 }
 
 // random returns a random packet of an opcode, with n bytes of payload if the
@@ -38,6 +41,9 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	e := o.Extensions()
 	if e.Has(ExtDETH) {
 		p.FurtherHeaders().DETH = DETH{QKey: r.Uint32(), SourceQP: r.Uint32N(1 << 24)}
+	}
+	if e.Has(ExtXRCETH) {
+		p.FurtherHeaders().XRC = XRCETH{SRQ: r.Uint32N(1 << 24)}
 	}
 	if e.Has(ExtRETH) {
 		p.RETH = RETH{VA: r.Uint64(), RKey: r.Uint32(), Length: r.Uint32()}

@@ -15,6 +15,7 @@ const (
 	UC  Service = 1 // unreliable connection
 	UD  Service = 3 // unreliable datagram
 	CNP Service = 4 // congestion notification, in RoCEv2 only (A17.9.3)
+	XRC Service = 5 // extended reliable connection (annex A14)
 	IRN Service = 6 // reliable connection with loss recovery of IRN: see SelETH
 )
 

@@ -37,6 +37,8 @@ func (s Service) String() string {
 		return "UD"
 	case CNP:
 		return "CNP"
+	case XRC:
+		return "XRC"
 	case IRN:
 		return "IRN"
 	}

@@ -28,10 +28,11 @@ type Packet struct {
 	further *Further // nil until first use
 }
 
-// Further has the headers that only datagrams and atomics have. They are separate because
+// Further has the headers that only datagrams, XRC and atomics have. They are separate because
 // there are many packets, and few have them.
 type Further struct {
 	DETH      DETH
+	XRC       XRCETH
 	Atomic    AtomicETH
 	AtomicAck AtomicAckETH
 }
@@ -130,6 +131,8 @@ func (p *Packet) decodeHeader(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
 		_ = p.FurtherHeaders().DETH.Decode(b)
+	case ExtXRCETH:
+		_ = p.FurtherHeaders().XRC.Decode(b)
 	case ExtRETH:
 		_ = p.RETH.Decode(b)
 	case ExtAtomicETH:
@@ -179,6 +182,8 @@ func (p *Packet) putHeader(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
 		p.FurtherHeaders().DETH.EncodeTo(b)
+	case ExtXRCETH:
+		p.FurtherHeaders().XRC.EncodeTo(b)
 	case ExtRETH:
 		p.RETH.EncodeTo(b)
 	case ExtAtomicETH:

@@ -165,6 +165,9 @@ func TestTrimmed(t *testing.T) {
 			if !want.Extensions.Has(ExtDETH) {
 				want.FurtherHeaders().DETH = DETH{}
 			}
+			if !want.Extensions.Has(ExtXRCETH) {
+				want.FurtherHeaders().XRC = XRCETH{}
+			}
 			if !want.Extensions.Has(ExtRETH) {
 				want.RETH = RETH{}
 			}
@@ -224,7 +227,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"version 1":                             {with(send, 1, 0x01), 0, ErrVersion},
 		"version 15":                            {with(send, 1, 0x0f), 0, ErrVersion},
 		"RD":                                    {with(send, 0, 0x44), 0, ErrOpcode},
-		"XRC":                                   {with(send, 0, 0xa4), 0, ErrOpcode},
+		"XRC with a reserved operation":         {with(send, 0, 0xb5), 0, ErrOpcode},
 		"UD of several packets":                 {with(send, 0, 0x60), 0, ErrOpcode},
 		"READ over UC":                          {with(send, 0, 0x2c), 0, ErrOpcode},
 		"no ICRC":                               {send[:12], 0, ErrLength},

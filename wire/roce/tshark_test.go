@@ -123,14 +123,59 @@ func TestTsharkNamesOpcodes(t *testing.T) {
 	}
 }
 
-// standard returns the frames that are not IRN.
+// standard returns the frames of the services whose headers Wireshark reads.
 func standard(frames [][]byte) [][]byte {
-	return slices.DeleteFunc(frames, func(b []byte) bool { return decoded(b).BTH.Opcode.Service() == IRN })
+	return slices.DeleteFunc(frames, func(b []byte) bool { s := decoded(b).BTH.Opcode.Service(); return s == IRN || s == XRC })
+}
+
+// ofService returns the frames of a service.
+func ofService(frames [][]byte, s Service) [][]byte {
+	return slices.DeleteFunc(frames, func(b []byte) bool { return decoded(b).BTH.Opcode.Service() != s })
+}
+
+// TestTsharkReadsXRC: Wireshark reads the base transport header, and the dissector the headers after
+// it.
+func TestTsharkReadsXRC(t *testing.T) {
+	frames := ofService(made(t), XRC)
+	fields := []string{"infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "xrc.srq", "xrc.va", "xrc.rkey", "xrc.length", "xrc.imm", "xrc.invalidate", "xrc.syndrome", "xrc.msn", "xrc.swap", "xrc.compare", "xrc.original", "xrc.icrc", "_ws.col.Info"}
+	for i, row := range oracle.Tshark(t, "xrc.lua", frames, fields...) {
+		p := decoded(frames[i])
+		e, more := p.Extensions, p.FurtherHeaders()
+		want := []string{fmt.Sprint(uint8(p.BTH.Opcode)), fmt.Sprintf("0x%06x", p.BTH.DestQP), fmt.Sprint(p.BTH.PSN)}
+		field := func(x Extension, format string, v any) {
+			if !e.Has(x) {
+				format, v = "%s", ""
+			}
+			want = append(want, fmt.Sprintf(format, v))
+		}
+		va, key := p.RETH.VA, p.RETH.RKey
+		if e.Has(ExtAtomicETH) {
+			va, key = more.Atomic.VA, more.Atomic.RKey
+		}
+		field(ExtXRCETH, "%d", more.XRC.SRQ)
+		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
+		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
+		field(ExtRETH, "%d", p.RETH.Length)
+		field(ExtImmDt, "0x%08x", p.ImmDt.Data)
+		field(ExtIETH, "0x%08x", p.IETH.RKey)
+		field(ExtAETH, "0x%02x", p.AETH.Syndrome)
+		field(ExtAETH, "%d", p.AETH.MSN)
+		field(ExtAtomicETH, "%d", more.Atomic.Swap)
+		field(ExtAtomicETH, "%d", more.Atomic.Compare)
+		field(ExtAtomicAckETH, "%d", more.AtomicAck.Original)
+		want = append(want, fmt.Sprintf("%x", binary.LittleEndian.AppendUint32(nil, p.ICRC)),
+			fmt.Sprintf("%v QP=0x%06x PSN=%d", p.BTH.Opcode, p.BTH.DestQP, p.BTH.PSN))
+		for j := range want {
+			if want[j] != row[j] {
+				t.Errorf("packet %d, a %v: %s is %q, tshark says %q", i, p.BTH.Opcode, fields[j], want[j], row[j])
+			}
+		}
+	}
 }
 
 // TestTsharkReadsIRN: the dissector reads the headers that the packets have.
 func TestTsharkReadsIRN(t *testing.T) {
-	frames := slices.DeleteFunc(made(t), func(b []byte) bool { return decoded(b).BTH.Opcode.Service() != IRN })
+	frames := ofService(made(t), IRN)
 	fields := []string{"irn.opcode", "irn.psn", "irn.ordered", "irn.va", "irn.rkey", "irn.left", "irn.receive", "irn.packet", "irn.imm", "irn.invalidate", "irn.syndrome", "irn.msn", "irn.swap", "irn.compare", "irn.original", "irn.response", "irn.kept", "_ws.col.Info"}
 	for i, row := range oracle.Tshark(t, "irn.lua", frames, fields...) {
 		p := decoded(frames[i])
