@@ -132,24 +132,23 @@ const (
 	HeaderIPv4 = 0xa
 )
 
-// Completion is an entry of a completion queue, with the fields of ibv_wc. If
+// Completion is an entry of a completion queue, with the fields of ibv_wc that are not 0 with RoCE. If
 // its status is not Success, only ID, Status, QP and VendorErr mean something
 // (ibv_poll_cq(3)).
 type Completion struct {
-	ID           uint64     // the work request's
-	Timestamp    units.Time // the NIC's clock when it made the entry (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP): its emulated time
-	ByteLen      uint32     // bytes received or brought back; with the GRH of a datagram
-	Imm          uint32     // as a number; ibv_wc has immediate data in network byte order
-	QP           uint32     // the local queue pair's number
-	SrcQP        uint32     // of a datagram
-	VendorErr    uint32     // details of an error: Status.VendorErr
-	PKeyIndex    uint16     // of the GSI queue pair
-	SLID         uint16     // always 0 with RoCE, which has no LIDs
-	Status       Status
-	Opcode       Opcode
-	Flags        Flags
-	SL           uint8 // of a datagram HeaderIPv4 or HeaderIPv6; else, or if its header is not modelled, 0
-	DLIDPathBits uint8 // always 0 with RoCE
+	ID        uint64     // the work request's
+	Timestamp units.Time // the NIC's clock when it made the entry (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP): its emulated time
+	ByteLen   uint32     // bytes received or brought back; with the GRH of a datagram
+	Imm       uint32     // as a number; ibv_wc has immediate data in network byte order
+	QP        uint32     // the local queue pair's number
+	SrcQP     uint32     // of a datagram, or of a message to an XRC target
+	SRQ       uint32     // number of the shared receive queue of a message to an XRC target; else 0
+	VendorErr uint32     // details of an error: Status.VendorErr
+	PKeyIndex uint16     // of the GSI queue pair
+	Status    Status
+	Opcode    Opcode
+	Flags     Flags
+	SL        uint8 // of a datagram HeaderIPv4 or HeaderIPv6; else, or if its header is not modelled, 0
 }
 
 // Error returns the name. It makes a status an error, so that errors.Is can find it in

@@ -74,10 +74,10 @@ func (t *Table) DeallocWindow(w *Window) error {
 // Binding is a request to bind a window (ibv_bind_mw(3) for type 1, IBV_WR_BIND_MW for type 2).
 type Binding struct {
 	Window uint32 // its current remote key
-	Tag    uint8  // of its new key; programs count up by one (ibv_inc_rkey)
 	Region uint32 // a local key
 	Addr   uint64 // start, as an address of the region
 	Length uint64 // bytes; 0 unbinds a window of type 1
+	Tag    uint8  // of its new key; programs count up by one (ibv_inc_rkey)
 	Access Access // remote rights, and ZeroBased for type 2; LocalWrite is ignored
 }
 

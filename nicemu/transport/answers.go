@@ -221,7 +221,7 @@ func (q *QP) refuseInTurn() {
 // denyAnswer refuses a READ whose memory is gone.
 func (q *QP) denyAnswer(f *fetched, fault memory.Fault) {
 	if fault == memory.Gone {
-		q.endSilently()
+		q.endWithProgram(f.request)
 		return
 	}
 	q.resp.answers.refuseLater(f.first, refusalFor(f.request, fault))

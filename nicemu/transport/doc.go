@@ -1,5 +1,5 @@
 // Package transport is the transport of an RDMA NIC: the requester, responder
-// and completer of one queue pair of type RC, UC or UD (IBTA specification
+// and completer of one queue pair of type RC, UC, UD or XRC (IBTA specification
 // volume 1, chapter 9), as RoCEv2 carries it.
 //
 // A QP is a state machine. Its inputs are work requests (PostSend, PostRecv), packets (Receive),
@@ -17,7 +17,11 @@
 // (answers.go, responses.go), and whose packets have separate opcodes. Rate control is not part of
 // the package, but a Feedback gets its inputs: packets sent and acknowledged, and round trips.
 //
-// Not implemented: RD and XRC services, end-to-end credits (every ACK says that they are not
+// XRC (annex A14) is RC whose ends are of two kinds: initiators send requests, and targets take them.
+// Each request names a shared receive queue (Domain), which decides about its memory, its receive
+// request and the completion queue.
+//
+// Not implemented: the RD service, end-to-end credits (every ACK says that they are not
 // limited, and the peer's value is ignored), automatic path migration (MigReq of RC is always 0),
 // fast registration, P_Key and address checks, which are the NIC's. Windows that a queue pair has
 // bound stay bound when it is reset or destroyed: memory.Table.UnbindQP handles that.

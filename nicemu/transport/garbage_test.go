@@ -16,7 +16,7 @@ import (
 // then each work request has exactly one completion, and they become idle.
 func TestAnyPacketIsSurvived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD, roce.IRN}).Draw(t, "service")
+		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD, roce.IRN, roce.XRC}).Draw(t, "service")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		sent, received := &count{}, &count{}
 		host := newSizes()
@@ -25,6 +25,13 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		config := Config{Memory: host.view(0), SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true}
 		if config.Service = service; service == roce.IRN {
 			config.Service, config.Recovery = roce.RC, drawIRN(t).New
+		}
+		shared := &posted{}
+		if service == roce.XRC {
+			config.RecvCQ = nil
+			if rapid.Bool().Draw(t, "target") {
+				config.Memory, config.SendCQ, config.Domain = nil, nil, &domainOf{Destination{5, host.view(0), shared, received}}
+			}
 		}
 		q, err := New(config)
 		if err != nil {
@@ -53,7 +60,10 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 					posts++
 				}
 			case 1:
-				if q.PostRecv(&qp.RecvWR{SGL: []memory.SGE{{Length: random.Uint32N(2000), LKey: localKey}}}) == nil {
+				if config.Domain != nil {
+					shared.list = append(shared.list, &qp.RecvWR{SGL: []memory.SGE{{Length: random.Uint32N(2000), LKey: localKey}}})
+					recvs++
+				} else if q.PostRecv(&qp.RecvWR{SGL: []memory.SGE{{Length: random.Uint32N(2000), LKey: localKey}}}) == nil {
 					recvs++
 				}
 			case 2:
@@ -81,6 +91,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 					Send:      roce.SendETH{Receive: pick(random, q.resp.received, random.Uint32N(1<<24)), Packet: pick(random, 0, 1, random.Uint32N(1<<24))},
 					Length:    pick(random, 0, 1, 8, 44, 256, 256, 4096),
 				}
+				p.FurtherHeaders().XRC.SRQ = pick[uint32](random, 5, 5, 5, 5, 5, 5, 5, 6)
 				p.FurtherHeaders().Atomic = roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey}
 				q.Receive(now, p, nil)
 			}
@@ -88,13 +99,23 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		if err := q.Modify(qp.Err, Attr{}); err != nil {
 			t.Fatal(err)
 		}
-		if sent.n != posts || received.n != recvs {
-			t.Fatalf("%d and %d completions of %d and %d work requests", sent.n, received.n, posts, recvs)
+		if sent.n != posts || received.n != recvs-len(shared.list) {
+			t.Fatalf("%d and %d completions of %d and %d work requests, of which %d are left", sent.n, received.n, posts, recvs, len(shared.list))
 		}
 		if o := q.Offer(); o.Kind != Nothing || q.NextExpiry() != units.Never {
 			t.Fatalf("in the error state: %+v, a timer at %v", o, q.NextExpiry())
 		}
 	})
+}
+
+// domainOf is an XRC domain with one shared receive queue.
+type domainOf struct{ only Destination }
+
+func (d *domainOf) FindSRQ(number uint32) *Destination {
+	if number != d.only.Number {
+		return nil
+	}
+	return &d.only
 }
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }

@@ -14,7 +14,7 @@ import (
 // its name (§10.3.1, §11.2.5) and leaves the others.
 type Attr struct {
 	// RESET to INIT.
-	Access memory.Access // remote access rights; RC and UC
+	Access memory.Access // remote access rights; RC, UC and XRC targets
 	QKey   uint32        // UD
 
 	// INIT to RTR.

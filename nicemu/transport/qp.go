@@ -14,7 +14,7 @@ import (
 
 // Config is the configuration of a queue pair.
 type Config struct {
-	Service roce.Service // roce.RC, UC or UD
+	Service roce.Service // roce.RC, UC, UD or XRC
 	Number  uint32       // 24 bits
 	PKey    uint16       // 0 means roce.DefaultPKey
 
@@ -27,7 +27,11 @@ type Config struct {
 	SendCQ        CQ
 	RecvCQ        CQ
 	Shared        Receives // a shared receive queue; nil if there is none
-	Events        Events   // may be nil
+	// Domain makes an XRC queue pair a target, which takes requests and sends none. It has no
+	// protection domain, queues and completion queues: leave Memory, SendCQ and RecvCQ out. Without a
+	// Domain an XRC queue pair is an initiator, which takes no requests; leave RecvCQ out.
+	Domain Domain
+	Events Events // may be nil
 
 	MaxSend   int // work requests
 	MaxRecv   int // work requests
@@ -46,8 +50,10 @@ type Config struct {
 	// message is complete.
 	ChunkSize units.Bytes
 
-	Recovery func() Recovery // makes its loss recovery; nil means NewGoBackN, as specified; RC only
-	Feedback Feedback        // may be nil
+	// Recovery makes its loss recovery; nil means NewGoBackN, as specified. RC and XRC only; for XRC it
+	// must be one with packets of RC, as IRN has no opcodes for XRC.
+	Recovery func() Recovery
+	Feedback Feedback // may be nil
 }
 
 // QP is a queue pair. Make it with New.
@@ -55,7 +61,7 @@ type QP struct {
 	config   Config
 	attr     Attr
 	mtuShift uint8
-	wire     roce.Service // of its packets: config.Service, or roce.IRN
+	wire     roce.Service // of its packets: config.Service, or roce.IRN for RC
 	state    qp.State
 	turn     bool // it is a response's turn, if there are requests too
 	drained  bool // qp.SQDrained was reported
@@ -79,16 +85,20 @@ type flow struct {
 // New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
 func New(c Config) (*QP, error) {
 	switch {
-	case c.Service != roce.RC && c.Service != roce.UC && c.Service != roce.UD:
-		return nil, fmt.Errorf("%w: transport service %d is not implemented: use RC (0), UC (1) or UD (3)", syscall.EOPNOTSUPP, c.Service)
-	case c.Memory == nil || c.SendCQ == nil || c.RecvCQ == nil:
+	case c.Service != roce.RC && c.Service != roce.UC && c.Service != roce.UD && c.Service != roce.XRC:
+		return nil, fmt.Errorf("%w: transport service %d is not implemented: use RC (0), UC (1), UD (3) or XRC (5)", syscall.EOPNOTSUPP, c.Service)
+	case c.Domain != nil && c.Service != roce.XRC:
+		return nil, fmt.Errorf("%w: only an XRC queue pair has a Domain", syscall.EINVAL)
+	case c.Domain == nil && (c.Memory == nil || c.SendCQ == nil || c.RecvCQ == nil && c.Service != roce.XRC):
 		return nil, fmt.Errorf("%w: a queue pair needs Memory, SendCQ and RecvCQ", syscall.EINVAL)
+	case c.Service == roce.XRC && c.Shared != nil:
+		return nil, fmt.Errorf("%w: requests name the shared receive queue of an XRC queue pair: leave Shared out", syscall.EINVAL)
 	case c.Number > roce.PSNMask:
 		return nil, fmt.Errorf("%w: queue pair number %#x has more than 24 bits", syscall.EINVAL, c.Number)
 	case c.MaxSend < 0 || c.MaxRecv < 0 || c.MaxSGE < 0 || c.MaxInline < 0 || c.AckEvery < 0 || c.AskEvery < 0:
 		return nil, fmt.Errorf("%w: a limit of queue pair %d is negative", syscall.EINVAL, c.Number)
-	case c.Recovery != nil && c.Service != roce.RC:
-		return nil, fmt.Errorf("%w: only RC recovers from loss: leave Recovery out", syscall.EINVAL)
+	case c.Recovery != nil && c.Service != roce.RC && c.Service != roce.XRC:
+		return nil, fmt.Errorf("%w: only RC and XRC recover from loss: leave Recovery out", syscall.EINVAL)
 	}
 	if c.PKey == 0 {
 		c.PKey = roce.DefaultPKey
@@ -100,13 +110,19 @@ func New(c Config) (*QP, error) {
 	if c.ChunkSize > 0 {
 		q.chunks = &chunks{size: c.ChunkSize}
 	}
-	if c.Service == roce.RC {
+	if q.isReliable() {
 		recovery := NewGoBackN
 		if c.Recovery != nil {
 			recovery = c.Recovery
 		}
 		both := recovery()
-		q.req.sender, q.resp.receiver, q.wire = both, both, both.Service()
+		switch {
+		case c.Service == roce.RC:
+			q.wire = both.Service()
+		case both.Service() != roce.RC:
+			return nil, fmt.Errorf("%w: XRC cannot have a loss recovery with packets of its own, as %v has", syscall.EOPNOTSUPP, both.Service())
+		}
+		q.req.sender, q.resp.receiver = both, both
 		if m, ok := both.(ByMessage); ok {
 			m.SetMessages(q.endOf)
 		}
@@ -206,6 +222,10 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 		q.handleUC(p)
 	case op.Service() != q.wire:
 		q.handleForeign(p)
+	case q.config.Domain != nil:
+		if !isResponse(op.Operation()) {
+			q.handleRequest(p)
+		}
 	case isResponse(op.Operation()):
 		if q.keepsDisordered() && op.Operation() != roce.Ack {
 			q.receiveResponse(now, p)
@@ -216,7 +236,7 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 		q.handleIRNNACK(now, p)
 	case op == roce.IRN.WithOperation(roce.ReadAck):
 		q.readAck(now, p)
-	default:
+	case q.config.Service != roce.XRC: // an initiator takes no requests
 		q.handleRequest(p)
 	}
 }
@@ -353,6 +373,9 @@ func (q *QP) packetsFor(n uint32) uint32 {
 
 // keepsDisordered reports whether the peers keep packets that are out of order.
 func (q *QP) keepsDisordered() bool { return q.wire == roce.IRN }
+
+// isReliable reports whether packets are acknowledged, and sent again if they are lost.
+func (q *QP) isReliable() bool { return q.config.Service == roce.RC || q.config.Service == roce.XRC }
 
 // AcceptsService reports whether packets of a service are for a queue pair of this kind. RC and IRN are
 // variants of one: the queue pair must detect that the peer uses the other.

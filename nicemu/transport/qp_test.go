@@ -65,7 +65,9 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"needs Memory":         config(func(c *Config) { c.Memory = nil }),
 		"more than 24 bits":    config(func(c *Config) { c.Number = 1 << 24 }),
 		"is negative":          config(func(c *Config) { c.AckEvery = -1 }),
-		"only RC recovers":     config(func(c *Config) { c.Service, c.Recovery = roce.UD, NewGoBackN }),
+		"only RC and XRC":      config(func(c *Config) { c.Service, c.Recovery = roce.UD, NewGoBackN }),
+		"only an XRC queue":    config(func(c *Config) { c.Domain = &domainOf{} }),
+		"leave Shared out":     config(func(c *Config) { c.Service, c.Shared = roce.XRC, &posted{} }),
 		"has more than 24 bit": config(func(c *Config) { c.Number = 1 << 31 }),
 	} {
 		if _, err := New(c); !errors.Is(err, syscall.EINVAL) && c.Service != 2 || !strings.Contains(err.Error(), want) {
@@ -125,6 +127,19 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if err := q.PostRecv(&c.wr); !errors.Is(err, c.want) {
 			t.Errorf("%d: %v, want %v", i, err, c.want)
 		}
+	}
+}
+
+// TestXRC_RefusesARecoveryWithItsOwnPackets: IRN has no opcodes for XRC; other recoveries have those of
+// RC, which XRC shares.
+func TestXRC_RefusesARecoveryWithItsOwnPackets(t *testing.T) {
+	c := Config{Service: roce.XRC, Domain: &domainOf{}, Recovery: NewConnectX3}
+	if _, err := New(c); err != nil {
+		t.Error(err)
+	}
+	c.Recovery = paper
+	if _, err := New(c); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("IRN: %v", err)
 	}
 }
 

@@ -275,7 +275,7 @@ func cutBytes(b []byte, from, to uint32) []byte {
 
 // scatterAround is storeAround for the list of a receive request.
 func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
-	m := q.config.ReceiveMemory
+	m := q.receiveMemory()
 	if k := q.resp.buffer; k == nil || k.early == 0 {
 		return m.ScatterBytes(list, offset, n, data)
 	}

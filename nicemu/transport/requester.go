@@ -90,7 +90,8 @@ func (q *QP) CheckRequest(wr *SendWR) error {
 	case q.state < qp.RTS:
 		return ErrState
 	case wr.Op > LocalInvalidate,
-		c.Service != roce.RC && (wr.Op.fetchesData() || wr.Op == SendInvalidate),
+		c.Domain != nil,
+		!q.isReliable() && (wr.Op.fetchesData() || wr.Op == SendInvalidate),
 		c.Service == roce.UD && !wr.Op.isSend():
 		return ErrOp
 	case len(wr.Inline) > c.MaxInline, len(wr.Inline) > 0 && (wr.Op.fetchesData() || len(wr.SGL) > 0):
@@ -308,7 +309,7 @@ func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
 	if r.ackSince == units.Never || !r.awaitsAnswer() {
 		q.startTimer(now)
 	}
-	if r.urge && q.config.Service == roce.RC {
+	if r.urge && q.isReliable() {
 		p.BTH.AckReq, r.urge = true, false
 	}
 	if p.BTH.AckReq && (!r.awaitsAnswer() || r.requestedTo.Before(end)) {
@@ -426,11 +427,11 @@ func (q *QP) underWay() bool {
 	return r.numbered > 0 && r.next != r.queue.First().first
 }
 
-// failOldest completes the oldest work request with an error. An RC queue pair goes to
+// failOldest completes the oldest work request with an error. An RC or XRC queue pair goes to
 // the error state, others have an error of the send queue only (§10.3.1).
 func (q *QP) failOldest(s cq.Status) {
 	q.completeOldest(s)
-	if q.config.Service == roce.RC {
+	if q.isReliable() {
 		q.toError()
 		q.dropReplies()
 		return

@@ -17,7 +17,8 @@ type fetched struct {
 	at      uint32 // the packet of the response to send next; packets if none
 	from    uint32 // the first packet of this response
 	msn     uint32
-	span    memory.Span // memory to read, for a READ
+	span    memory.Span  // memory to read, for a READ
+	to      *Destination // of the request, for an XRC target
 	old     uint64
 	atomic  bool
 	sent    uint32 // how many packets of the response have been sent at least once
@@ -36,12 +37,12 @@ func (q *QP) handleRead(p *roce.Packet) {
 		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
-	if f := q.config.Memory.CheckSpan(s); f != memory.OK {
+	if f := q.memoryOf(q.resp.to).CheckSpan(s); f != memory.OK {
 		q.denyAccess(q.resp.expected, f)
 		return
 	}
 	q.counters.RxReadRequests++
-	q.queueResponse(p, fetched{span: s, packets: q.packetsFor(s.Length)})
+	q.queueResponse(p, fetched{span: s, to: q.resp.to, packets: q.packetsFor(s.Length)})
 }
 
 // handleAtomic handles an atomic request and executes it; the response is sent later (§9.4.5).
@@ -56,9 +57,9 @@ func (q *QP) handleAtomic(p *roce.Packet, operation roce.Opcode) {
 	var old uint64
 	var f memory.Fault
 	if operation == roce.CompareSwap {
-		old, f = q.config.Memory.CompareSwap(s, h.Compare, h.Swap)
+		old, f = q.memoryOf(q.resp.to).CompareSwap(s, h.Compare, h.Swap)
 	} else {
-		old, f = q.config.Memory.FetchAdd(s, h.Swap)
+		old, f = q.memoryOf(q.resp.to).FetchAdd(s, h.Swap)
 	}
 	if f != memory.OK {
 		q.denyAccess(q.resp.expected, f)
@@ -225,7 +226,7 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 		s := f.span
 		s.VA += uint64(offset)
 		s.Length = n
-		return q.config.Memory.LoadSpan(s, dst)
+		return q.memoryOf(f.to).LoadSpan(s, dst)
 	}
 	p.Length = int(n)
 	var fault memory.Fault

@@ -18,6 +18,7 @@ type responder struct {
 	receiver    Receiver       // of RC: what to do with packets out of order
 	buffer      *reorderBuffer // of IRN: packets out of order
 	answers     *answers       // of IRN: to READs and atomics
+	to          *Destination   // of the last request to an XRC target; else nil
 
 	// The message under way.
 	message  message
@@ -33,9 +34,9 @@ type responder struct {
 	foreign bool  // the NAK is for a peer with the other kind of loss recovery
 	nak     uint8 // syndrome of the NAK to send; 0 if none
 	nakPSN  PSN
-	unacked int                 // packets since the last ACK
+	unacked int32               // packets since the last ACK
 	fetches queue.FIFO[fetched] // the newest READs and atomics
-	replies int                 // those of them with a response to send
+	replies int32               // those of fetches with a response to send
 }
 
 // message is the kind of the message under way.
@@ -108,6 +109,9 @@ func (q *QP) handleRequest(p *roce.Packet) {
 		return
 	}
 	r.nak = 0 // a NAK not sent yet is outdated
+	if q.config.Domain != nil && !q.findDestination(p) {
+		return
+	}
 	if r.buffer.isEmpty() {
 		q.performRequest(p)
 		return
@@ -117,6 +121,62 @@ func (q *QP) handleRequest(p *roce.Packet) {
 	}
 	q.performRequest(p)
 	q.replayKept()
+}
+
+// findDestination finds the shared receive queue that a request to an XRC target names. It refuses the
+// request if the domain has none with that number, or if the message has named another one before
+// (annex A14).
+func (q *QP) findDestination(p *roce.Packet) bool {
+	r := &q.resp
+	to := q.config.Domain.FindSRQ(p.FurtherHeaders().XRC.SRQ)
+	switch {
+	case to == nil:
+		q.refuseSRQ(r.expected)
+		return false
+	case r.message != none && to != r.to:
+		q.refuseRequest(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
+		return false
+	}
+	r.to = to
+	return true
+}
+
+// memoryOf returns the memory for WRITEs, READs and atomics.
+func (q *QP) memoryOf(to *Destination) Memory {
+	if to != nil {
+		return to.Memory
+	}
+	return q.config.Memory
+}
+
+// receiveMemory returns the memory for the lists of receive requests.
+func (q *QP) receiveMemory() Memory {
+	if to := q.resp.to; to != nil {
+		return to.Memory
+	}
+	return q.config.ReceiveMemory
+}
+
+// sharedReceives returns the shared receive queue; nil if the queue pair has its own receives.
+func (q *QP) sharedReceives() Receives {
+	if to := q.resp.to; to != nil {
+		return to.Receives
+	}
+	return q.config.Shared
+}
+
+// receiveCQ returns the completion queue of receive requests.
+func (q *QP) receiveCQ() CQ {
+	if to := q.resp.to; to != nil {
+		return to.CQ
+	}
+	return q.config.RecvCQ
+}
+
+// refuseSRQ refuses a request to an XRC target that names no shared receive queue of the domain.
+// Verbs have no event for that alone; as in Linux's drivers (qedr, hns_roce) it is an access error.
+func (q *QP) refuseSRQ(psn PSN) {
+	q.refuseAt(refusal{psn, roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPAccessErr})
 }
 
 // performRequest executes a packet whose turn has come.
@@ -160,7 +220,7 @@ func (q *QP) executeData(p *roce.Packet, s shape) {
 		return
 	case badList:
 		if f == memory.Gone {
-			q.endSilently()
+			q.endWithProgram(r.expected)
 			return
 		}
 		q.refuseRequest(roce.SyndromeRemoteOperation, f.Status(memory.Local), qp.QPReqErr)
@@ -168,7 +228,7 @@ func (q *QP) executeData(p *roce.Packet, s shape) {
 	}
 	r.plain, r.expected = r.expected, r.expected.Add(1)
 	r.unacked++
-	if p.BTH.AckReq || q.config.AckEvery > 0 && r.unacked >= q.config.AckEvery {
+	if p.BTH.AckReq || q.config.AckEvery > 0 && int(r.unacked) >= q.config.AckEvery {
 		r.ackDue = true
 	}
 	if s.last {
@@ -228,7 +288,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 		if q.attr.Access&memory.RemoteWrite == 0 || into.Length > maxMessage {
 			return badRequest, memory.OK
 		}
-		if f := q.config.Memory.CheckSpan(into); f != memory.OK {
+		if f := q.memoryOf(r.to).CheckSpan(into); f != memory.OK {
 			return noAccess, f
 		}
 	}
@@ -244,7 +304,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		here := into
 		here.VA, here.Length = at, n
-		return q.storeAround(q.config.Memory, psnOf(p), here, data)
+		return q.storeAround(q.memoryOf(r.to), psnOf(p), here, data)
 	}
 	if f := q.storeBytes(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
@@ -287,8 +347,8 @@ func (q *QP) takeReceive() bool {
 	r := &q.resp
 	switch {
 	case r.taken:
-	case q.config.Shared != nil:
-		r.taken = q.config.Shared.TakeRequest(&r.recv)
+	case q.sharedReceives() != nil:
+		r.taken = q.sharedReceives().TakeRequest(&r.recv)
 	case q.receives.Len() > 0:
 		w := q.receives.First()
 		r.recv.ID, r.recv.SGL = w.ID, append(r.recv.SGL[:0], w.SGL...)
@@ -314,7 +374,7 @@ func (q *QP) finishMessage(p *roce.Packet, s shape) {
 		c.Flags, c.Imm = cq.WithImm, p.ImmDt.Data
 	}
 	if s.invalidate {
-		if f := q.config.Memory.InvalidateKey(p.IETH.RKey); f != memory.OK {
+		if f := q.memoryOf(r.to).InvalidateKey(p.IETH.RKey); f != memory.OK {
 			// The message has arrived, but its key cannot be invalidated: that is an error of this
 			// side alone (§9.9.3, class J).
 			q.receiveError(f.Status(memory.RemoteInvalidate))
@@ -333,7 +393,10 @@ func (q *QP) completeReceive(c cq.Completion, solicited bool) {
 	r.taken = false
 	r.received = (r.received + 1) & roce.PSNMask
 	c.ID, c.QP = r.recv.ID, q.config.Number
-	q.config.RecvCQ.CompleteRequest(c, solicited)
+	if r.to != nil {
+		c.SRQ, c.SrcQP = r.to.Number, q.attr.DestQP
+	}
+	q.receiveCQ().CompleteRequest(c, solicited)
 }
 
 // receiveError completes the current receive request with an error.
@@ -354,9 +417,14 @@ func (q *QP) refuseRequest(syndrome uint8, s cq.Status, e qp.Event) {
 	q.refuseAt(refusal{q.resp.expected, syndrome, s, e})
 }
 
-// endSilently ends a connection whose program has ended: the peer hears nothing more, as with a destroyed
-// queue pair.
-func (q *QP) endSilently() {
+// endWithProgram ends a connection because of a request for the memory of a program that has ended: the
+// peer hears nothing more, as with a destroyed queue pair. An XRC target can be of another program,
+// and refuses the request, as if the shared receive queue were destroyed already.
+func (q *QP) endWithProgram(psn PSN) {
+	if q.config.Domain != nil {
+		q.refuseSRQ(psn)
+		return
+	}
 	q.toError()
 	q.dropReplies()
 }
@@ -364,7 +432,7 @@ func (q *QP) endSilently() {
 // denyAccess refuses the request of a PSN because of a memory fault.
 func (q *QP) denyAccess(psn PSN, f memory.Fault) {
 	if f == memory.Gone {
-		q.endSilently()
+		q.endWithProgram(psn)
 		return
 	}
 	q.refuseAt(refusalFor(psn, f))
@@ -418,7 +486,7 @@ func (q *QP) handleForeign(p *roce.Packet) {
 // flushed at once.
 func (q *QP) PostRecv(wr *qp.RecvWR) error {
 	switch {
-	case q.config.Shared != nil:
+	case q.config.Shared != nil || q.config.Service == roce.XRC:
 		return ErrShared
 	case q.state == qp.Reset:
 		return ErrState

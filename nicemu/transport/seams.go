@@ -50,6 +50,22 @@ type Receives interface {
 	TakeRequest(wr *qp.RecvWR) bool
 }
 
+// Domain is an XRC domain: the requests to an XRC target name shared receive queues in it (annex
+// A14).
+type Domain interface {
+	// FindSRQ returns where requests go that name a shared receive queue: always the same for one
+	// queue, nil if the domain has none with this number. It is called for each request.
+	FindSRQ(number uint32) *Destination
+}
+
+// Destination is where the requests to an XRC target go that name one shared receive queue.
+type Destination struct {
+	Number   uint32 // of the shared receive queue
+	Memory   Memory // a memory.View of its protection domain, with the target's number
+	Receives Receives
+	CQ       CQ // of its receive requests
+}
+
 // Events takes asynchronous events (§11.6.3): CommEst, SQDrained, QPReqErr,
 // QPAccessErr and QPLastWQEReached. As with CQ, it must not call back.
 type Events interface {

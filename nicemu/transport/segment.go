@@ -64,6 +64,9 @@ func (q *QP) makeSegment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	p.BTH.Opcode = q.opcodeOf(w, k)
 	p.BTH.PSN = uint32(psn)
 	p.BTH.AckReq = q.asksForAck(w, psn, last)
+	if q.config.Service == roce.XRC {
+		p.FurtherHeaders().XRC.SRQ = w.SRQ
+	}
 	if w.Op.fetchesData() {
 		q.buildRequest(w, k, p)
 		p.Selective.PSN = uint32(w.answer)
@@ -128,7 +131,7 @@ func (q *QP) buildRequest(w *sendWQE, k uint32, p *roce.Packet) {
 // packets at regular distances (§9.7.3). rdma_rxe sets AckReq in packets of UC and UD too, where it
 // means nothing. With IRN all packets do.
 func (q *QP) asksForAck(w *sendWQE, psn PSN, last bool) bool {
-	if q.config.Service != roce.RC {
+	if !q.isReliable() {
 		return false
 	}
 	every := q.config.AskEvery

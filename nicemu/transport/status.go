@@ -62,7 +62,7 @@ func (q *QP) Status() Status {
 	return Status{
 		Window: r.psnWindow(), Posted: r.queue.Len(), InFlight: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
 		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
-		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.Len(), Replying: q.resp.replies,
+		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.Len(), Replying: int(q.resp.replies),
 		Bitmaps: q.recoveryBitmaps(),
 	}
 }

@@ -44,6 +44,9 @@ func format(p *roce.Packet) string {
 	case roce.AtomicAck:
 		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.FurtherHeaders().AtomicAck.Original)
 	}
+	if p.BTH.Opcode.Extensions().Has(roce.ExtXRCETH) {
+		fmt.Fprintf(&b, " srq=%d", p.FurtherHeaders().XRC.SRQ)
+	}
 	switch s := shapes[op]; {
 	case s.imm:
 		fmt.Fprintf(&b, " imm=%d", p.ImmDt.Data)
@@ -110,6 +113,7 @@ func parse(service roce.Service, line string) (roce.Packet, error) {
 	p.AETH.MSN = uint32(f.number("msn"))
 	p.FurtherHeaders().DETH = roce.DETH{QKey: uint32(f.number("qkey")), SourceQP: uint32(f.number("from"))}
 	p.FurtherHeaders().AtomicAck.Original = f.number("old")
+	p.FurtherHeaders().XRC.SRQ = uint32(f.number("srq"))
 	p.ImmDt.Data, p.IETH.RKey = uint32(f.number("imm")), uint32(f.number("inv"))
 	p.Length, p.Truncated = int(f.number("len")), f.flag("truncated")
 	return p, f.rest()

@@ -25,6 +25,7 @@ import (
 //	next [n=1]  packets it sends now, all or n
 //	wait t=10us lets time pass, and its timers expire
 //	region      registers memory, forget ends that; window makes one of type 2
+//	srq, no-srq makes and destroys a shared receive queue of an XRC target's domain
 //	modify, counters, timer, offer, outstanding
 //
 // Each prints what the queue pair did: memory it wrote, completions, events. Local memory has key
@@ -52,6 +53,33 @@ type desk struct {
 	qp     *QP
 	out    strings.Builder
 	shared []qp.RecvWR
+	srqs   map[uint32]*deskSRQ // by number
+}
+
+// deskSRQ is a shared receive queue of an XRC domain.
+type deskSRQ struct {
+	posted
+	to Destination
+}
+
+// FindSRQ implements Domain.
+func (d *desk) FindSRQ(number uint32) *Destination {
+	if s := d.srqs[number]; s != nil {
+		return &s.to
+	}
+	return nil
+}
+
+// addSRQ makes a shared receive queue. Memory of its own protection domain, with its number as the key,
+// starts at 0.
+func (d *desk) addSRQ(number uint32) {
+	h := newHost()
+	h.bytes(0, 1<<20, memory.LocalWrite)
+	h.bytes(0x1000, 1<<16, open|memory.MWBind)
+	m := ledger{h.view(17), func(l string) { d.printf("srq %d: %s", number, l) }}
+	s := &deskSRQ{}
+	s.to = Destination{Number: number, Memory: m, Receives: s, CQ: side{d, fmt.Sprintf("srq-%d-cq", number)}}
+	d.srqs[number] = s
 }
 
 func (d *desk) printf(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
@@ -73,6 +101,9 @@ func (s side) CompleteRequest(c cq.Completion, solicited bool) {
 		}
 		if c.Flags&cq.WithInv != 0 {
 			text += fmt.Sprintf(" inv=%#x", c.Imm)
+		}
+		if c.SRQ != 0 {
+			text += fmt.Sprintf(" srq=%d qp=%d from=%d", c.SRQ, c.QP, c.SrcQP)
 		}
 		if c.Flags&cq.GRH != 0 {
 			text += fmt.Sprintf(" grh from=%d", c.SrcQP)
@@ -135,6 +166,10 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 		d.printf("key=%#x", d.host.add(b.Base, n, memory.Access(args.number("access")), b))
 	case "forget":
 		return d.host.table.Deregister(d.host.regions[uint32(args.number("key"))])
+	case "srq":
+		d.addSRQ(uint32(args.number("n")))
+	case "no-srq":
+		delete(d.srqs, uint32(args.number("n")))
 	case "window":
 		d.printf("key=%#x", d.host.window())
 	case "post", "recv", "arrive":
@@ -236,6 +271,10 @@ func (d *desk) make(f *fields) error {
 		c.Service = roce.UC
 	case f.flag("ud"):
 		c.Service = roce.UD
+	case f.flag("xrc-initiator"):
+		c.Service, c.RecvCQ = roce.XRC, nil
+	case f.flag("xrc-target"):
+		c.Service, c.Domain, c.Memory, c.SendCQ, c.RecvCQ, d.srqs = roce.XRC, d, nil, nil, nil, map[uint32]*deskSRQ{}
 	}
 	if f.flag("srq") {
 		c.Shared = d
@@ -283,6 +322,10 @@ func (d *desk) input(command string, f *fields, line string) error {
 		if n := f.number("len"); n > 0 {
 			wr.SGL = []memory.SGE{{VA: f.number("va"), Length: uint32(n), LKey: uint32(f.or("lkey", localKey))}}
 		}
+		if n := uint32(f.number("srq")); n != 0 {
+			d.srqs[n].list = append(d.srqs[n].list, &wr)
+			return nil
+		}
 		if d.qp.config.Shared != nil {
 			d.shared = append(d.shared, wr)
 			return nil
@@ -294,7 +337,7 @@ func (d *desk) input(command string, f *fields, line string) error {
 		wr := SendWR{
 			ID: f.number("id"), RemoteVA: f.or("va", 0x1000), RKey: uint32(f.or("rkey", targetKey)), Imm: uint32(f.number("imm")),
 			Compare: f.number("compare"), Swap: f.number("swap"),
-			Path: uint32(f.number("path")), DestQP: uint32(f.number("to")), QKey: uint32(f.or("qkey", 0x11)),
+			Path: uint32(f.number("path")), DestQP: uint32(f.number("to")), QKey: uint32(f.or("qkey", 0x11)), SRQ: uint32(f.number("srq")),
 			Bind: memory.Binding{
 				Window: uint32(f.number("window")), Tag: uint8(f.number("tag")), Region: uint32(f.or("region", targetKey)),
 				Addr: f.or("from", 0x1000), Length: f.number("size"), Access: memory.Access(f.or("access", uint64(open))),

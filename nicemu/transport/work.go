@@ -85,6 +85,10 @@ type SendWR struct {
 	DestQP uint32
 	QKey   uint32
 
+	// SRQ is the number of the peer's shared receive queue, 24 bits; XRC. Its protection domain is that
+	// of RKey.
+	SRQ uint32
+
 	// Bind is the binding for BindWindow, of a window of type 2, or of type 1 as ibv_bind_mw(3)
 	// posts it.
 	Bind memory.Binding
@@ -96,10 +100,10 @@ type SendWR struct {
 var (
 	ErrQueueFull = fmt.Errorf("%w: the queue is full: wait for completions before posting more", syscall.ENOMEM)
 	ErrState     = fmt.Errorf("%w: the queue pair's state does not allow posting: modify it to RTS to send, to INIT at least to receive", syscall.EINVAL)
-	ErrOp        = fmt.Errorf("%w: the transport service has no such operation: READ, atomics and SEND with invalidate need RC; WRITE, bind and local invalidate need RC or UC", syscall.EINVAL)
+	ErrOp        = fmt.Errorf("%w: the transport service has no such operation: READ, atomics and SEND with invalidate need RC or XRC; WRITE, bind and local invalidate also UC; an XRC target sends nothing", syscall.EINVAL)
 	ErrInline    = fmt.Errorf("%w: there are more inline bytes than the queue pair was made for, or the operation returns bytes, or there is also a list", syscall.EINVAL)
 	ErrAtomic    = fmt.Errorf("%w: an atomic operation needs a list of exactly 8 bytes", syscall.EINVAL)
-	ErrShared    = fmt.Errorf("%w: the queue pair uses a shared receive queue: post there", syscall.EINVAL)
+	ErrShared    = fmt.Errorf("%w: the queue pair has no receive queue of its own: post to a shared receive queue", syscall.EINVAL)
 )
 
 // sendWQE is a work request in the send queue.

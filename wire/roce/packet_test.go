@@ -31,6 +31,7 @@ func TestOpcodes(t *testing.T) {
 		RC.WithOperation(WriteFirst): 28, RC.WithOperation(WriteOnlyImm): 32, RC.WithOperation(WriteMiddle): 12, RC.WithOperation(WriteLastImm): 16,
 		RC.WithOperation(ReadRequest): 28, RC.WithOperation(ReadFirst): 16, RC.WithOperation(ReadMiddle): 12, RC.WithOperation(ReadOnly): 16,
 		RC.WithOperation(Ack): 16, RC.WithOperation(AtomicAck): 24, RC.WithOperation(CompareSwap): 40, RC.WithOperation(FetchAdd): 40,
+		XRC.WithOperation(SendMiddle): 16, XRC.WithOperation(SendLastImm): 20, XRC.WithOperation(WriteOnlyImm): 36, XRC.WithOperation(ReadRequest): 32, XRC.WithOperation(ReadFirst): 16, XRC.WithOperation(Ack): 16, XRC.WithOperation(FetchAdd): 44,
 		UC.WithOperation(SendOnly): 12, UC.WithOperation(WriteOnly): 28, UD.WithOperation(SendOnly): 20, UD.WithOperation(SendOnlyImm): 24, NotifyCongestion: 28,
 		IRN.WithOperation(SendMiddle): 20, IRN.WithOperation(SendOnlyInv): 24, IRN.WithOperation(WriteMiddle): 28, IRN.WithOperation(WriteLastImm): 32, IRN.WithOperation(Ack): 16, IRN.WithOperation(Nack): 20, IRN.WithOperation(ReadAck): 16, IRN.WithOperation(ReadRequest): 32, IRN.WithOperation(FetchAdd): 44, IRN.WithOperation(ReadMiddle): 12, IRN.WithOperation(AtomicAck): 24,
 	}
@@ -41,13 +42,13 @@ func TestOpcodes(t *testing.T) {
 	}
 	for o, want := range map[Opcode]string{
 		0x0a: "RC RDMA WRITE Only", 0x24: "UC SEND Only", 0x65: "UD SEND Only with Immediate", 0x81: "CNP",
-		0x15: "opcode 0x15", 0x2c: "opcode 0x2c", 0x64 - 1: "opcode 0x63", 0xa4: "opcode 0xa4", 0xd8: "IRN Negative Acknowledge", 0x18: "opcode 0x18",
+		0x15: "opcode 0x15", 0x2c: "opcode 0x2c", 0x64 - 1: "opcode 0x63", 0xa4: "XRC SEND Only", 0xb5: "opcode 0xb5", 0xd8: "IRN Negative Acknowledge", 0x18: "opcode 0x18",
 	} {
 		if o.String() != want {
 			t.Errorf("%#x is called %q, want %q", uint8(o), o.String(), want)
 		}
 	}
-	if s := Service(5).String() + RC.String() + UC.String() + UD.String() + CNP.String() + IRN.String(); s != "service 5RCUCUDCNPIRN" {
+	if s := Service(2).String() + XRC.String() + RC.String() + UC.String() + UD.String() + CNP.String() + IRN.String(); s != "service 2XRCRCUCUDCNPIRN" {
 		t.Errorf("services are called %s", s)
 	}
 }
