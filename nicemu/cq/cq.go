@@ -67,12 +67,15 @@ type CQ struct {
 	due        units.Time // when the event comes anyway
 	missed     units.Time // when to check for missed entries
 
-	users    map[uint32]user // by queue pair
+	users    map[uint32]user // by queue pair, or shared receive queue with srqUser
 	attached int             // so far
 	events   Events
 }
 
-// user is a queue pair that completes into a queue.
+// srqUser marks the number of a shared receive queue; those of queue pairs have 24 bits.
+const srqUser = 1 << 24
+
+// user is a queue pair that completes into a queue, or a shared receive queue of an XRC domain.
 type user struct {
 	order int // of its attachment
 	uses  int // 2 if its sends and its receives do
@@ -210,7 +213,9 @@ func (q *CQ) failQueue() {
 	// A queue pair that goes to the error state may be detached meanwhile.
 	byAge := func(a, b uint32) int { return cmp.Compare(q.users[a].order, q.users[b].order) }
 	for _, qp := range slices.SortedFunc(maps.Keys(q.users), byAge) {
-		q.events.QPFatal(qp)
+		if qp < srqUser {
+			q.events.QPFatal(qp)
+		}
 	}
 }
 
@@ -232,17 +237,27 @@ func (q *CQ) Poll(dst []Completion) (int, error) {
 // DiscardQP removes the entries of a queue pair that is reset or destroyed, as drivers do
 // (mlx5_ib_cq_clean of Linux), and returns how many there were.
 func (q *CQ) DiscardQP(qp uint32) int {
+	return q.discardEntries(func(c *Completion) bool { return c.QP == qp })
+}
+
+// DiscardSRQ removes the entries of a shared receive queue of an XRC domain that is destroyed, and
+// returns how many there were.
+func (q *CQ) DiscardSRQ(srq uint32) int {
+	return q.discardEntries(func(c *Completion) bool { return c.SRQ == srq })
+}
+
+func (q *CQ) discardEntries(of func(*Completion) bool) int {
 	kept := 0
 	for i := range q.count {
 		c := q.ring[q.slotIndex(i)]
-		if c.QP != qp {
+		if !of(&c) {
 			q.ring[q.slotIndex(kept)] = c
 			kept++
 		}
 	}
 	gone := q.count - kept
 	q.count = kept
-	return gone + q.pipe.discardQP(qp)
+	return gone + q.pipe.discardEntries(of)
 }
 
 // Resize changes the depth, to between the number of waiting entries and limit.
@@ -279,13 +294,19 @@ func (q *CQ) DetachQP(qp uint32) {
 	q.users[qp] = u
 }
 
+// AttachSRQ records that a shared receive queue of an XRC domain completes here.
+func (q *CQ) AttachSRQ(srq uint32) { q.AttachQP(srq | srqUser) }
+
+// DetachSRQ undoes AttachSRQ.
+func (q *CQ) DetachSRQ(srq uint32) { q.DetachQP(srq | srqUser) }
+
 // Destroy destroys the queue. Its events that have not been taken vanish from the channel. EBUSY:
-// queue pairs complete here, or events were taken and not acknowledged; ibv_destroy_cq waits for
+// queue pairs or shared receive queues complete here, or events were taken and not acknowledged; ibv_destroy_cq waits for
 // these.
 func (q *CQ) Destroy() error {
 	switch {
 	case len(q.users) > 0:
-		return fmt.Errorf("%w: %d queue pairs complete into this queue: destroy them first", syscall.EBUSY, len(q.users))
+		return fmt.Errorf("%w: %d queue pairs or shared receive queues complete into this queue: destroy them first", syscall.EBUSY, len(q.users))
 	case q.unacked > 0:
 		return fmt.Errorf("%w: %d completion events of this queue are not acknowledged: call ibv_ack_cq_events", syscall.EBUSY, q.unacked)
 	}

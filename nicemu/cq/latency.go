@@ -76,12 +76,12 @@ func (p *pipe) clearEntries() {
 	}
 }
 
-// discardQP removes the entries of a queue pair, and returns how many there were.
-func (p *pipe) discardQP(qp uint32) int {
+// discardEntries removes entries, and returns how many there were.
+func (p *pipe) discardEntries(of func(*Completion) bool) int {
 	if p == nil {
 		return 0
 	}
-	return p.queue.DeleteFunc(func(u *underWay) bool { return u.entry.QP == qp })
+	return p.queue.DeleteFunc(func(u *underWay) bool { return of(&u.entry) })
 }
 
 // addArrived adds the entries that have arrived by now.

@@ -28,10 +28,11 @@ type Cap struct {
 // Config is the configuration of a new queue pair (ibv_qp_init_attr).
 type Config struct {
 	Type      Type
-	PD        *memory.PD
-	SendCQ    *cq.CQ
-	RecvCQ    *cq.CQ
-	SRQ       *SRQ // nil if it has a separate receive queue
+	PD        *memory.PD // nil for XRCRecv
+	SendCQ    *cq.CQ     // nil for XRCRecv
+	RecvCQ    *cq.CQ     // nil for XRCSend and XRCRecv
+	SRQ       *SRQ       // nil if it has a separate receive queue, or for XRC
+	XRCD      *XRCD      // of XRCRecv; else nil
 	Cap       Cap
 	SignalAll bool // sq_sig_all: every work request makes a completion
 }
@@ -47,27 +48,49 @@ type QP struct {
 }
 
 // New makes a queue pair in state RESET (ibv_create_qp(3)). Its queues have exactly the requested
-// sizes; with a shared receive queue the sizes for receives are ignored and become 0. The number is
-// 1 for GSI, and MinNumber to MaxNumber for others.
+// sizes; with a shared receive queue and for XRC the sizes of queues that it does not have are
+// ignored and become 0. The number is 1 for GSI, and MinNumber to MaxNumber for others.
 func New(number uint32, c Config, l *Limits) (*QP, error) {
 	if err := c.checkConfig(number, l); err != nil {
 		return nil, err
 	}
-	if c.SRQ != nil {
+	switch {
+	case c.Type == XRCRecv:
+		c.Cap = Cap{}
+		c.XRCD.users++
+		return &QP{limits: l, config: c, number: number}, nil
+	case c.Type == XRCSend:
+		c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE, c.RecvCQ = 0, 0, nil
+	case c.SRQ != nil:
 		c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = 0, 0
 		c.SRQ.users++
 	}
 	c.PD.AddUser()
-	c.SendCQ.AttachQP(number)
-	c.RecvCQ.AttachQP(number)
+	for _, q := range c.eachCQ {
+		q.AttachQP(number)
+	}
 	return &QP{limits: l, config: c, number: number, attr: Attr{Cap: c.Cap}}, nil
+}
+
+// eachCQ yields the completion queues, one of them twice if it is both.
+func (c *Config) eachCQ(yield func(int, *cq.CQ) bool) {
+	for i, q := range [...]*cq.CQ{c.SendCQ, c.RecvCQ} {
+		if q != nil && !yield(i, q) {
+			return
+		}
+	}
 }
 
 func (c *Config) checkConfig(number uint32, l *Limits) error {
 	switch {
-	case c.Type < GSI || c.Type > UD:
-		return fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, c.Type)
-	case c.PD == nil || c.SendCQ == nil || c.RecvCQ == nil:
+	case !c.Type.isKnown():
+		return fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3), IBV_QPT_UD (4), IBV_QPT_XRC_SEND (9) or IBV_QPT_XRC_RECV (10)", syscall.EOPNOTSUPP, c.Type)
+	case c.Type == XRCRecv:
+		if c.XRCD == nil {
+			return fmt.Errorf("%w: a queue pair of type XRC_RECV needs an XRC domain", syscall.EINVAL)
+		}
+		return checkBetween("number of the queue pair", number, MinNumber, MaxNumber)
+	case c.PD == nil || c.SendCQ == nil || c.RecvCQ == nil && c.Type != XRCSend:
 		return fmt.Errorf("%w: a queue pair needs a protection domain, send_cq and recv_cq", syscall.EINVAL)
 	case c.Type == GSI && number != GSINumber:
 		return fmt.Errorf("%w: the GSI queue pair has number 1, not %d", syscall.EINVAL, number)
@@ -84,7 +107,7 @@ func (c *Config) checkConfig(number uint32, l *Limits) error {
 		checkBetween("max_send_sge", c.Cap.MaxSendSGE, 0, l.SGE),
 		checkBetween("max_inline_data", c.Cap.MaxInline, 0, l.Inline),
 	)
-	if err != nil || c.SRQ != nil {
+	if err != nil || c.SRQ != nil || c.Type == XRCSend {
 		return err
 	}
 	return firstError(
@@ -93,7 +116,7 @@ func (c *Config) checkConfig(number uint32, l *Limits) error {
 	)
 }
 
-// PD returns the queue pair's protection domain.
+// PD returns the queue pair's protection domain; nil for XRCRecv.
 func (q *QP) PD() *memory.PD { return q.config.PD }
 
 // Number is the queue pair's number.
@@ -173,11 +196,11 @@ func (q *QP) OnDrained() bool {
 	return q.attr.EnSQDAsyncNotify
 }
 
-// SendFailed is called when a send request has ended with an error: RC goes to
+// SendFailed is called when a send request has ended with an error: RC and XRC go to
 // ERR, others that were in RTS to SQE, where a program can take them back to RTS
 // (§10.3.1.6).
 func (q *QP) SendFailed() {
-	if q.config.Type == RC {
+	if q.config.Type.IsReliable() {
 		q.MoveToError()
 	} else if q.attr.State == RTS || q.attr.State == SQD {
 		q.attr.State, q.attr.SQDraining = SQE, false
@@ -208,18 +231,25 @@ func (q *QP) Destroy() error {
 	q.ended = true
 	q.attr.State = Reset
 	q.discardCompletions()
-	q.config.SendCQ.DetachQP(q.number)
-	q.config.RecvCQ.DetachQP(q.number)
+	for _, c := range q.config.eachCQ {
+		c.DetachQP(q.number)
+	}
 	if q.config.SRQ != nil {
 		q.config.SRQ.users--
 	}
-	q.config.PD.ReleaseHold()
+	if q.config.XRCD != nil {
+		q.config.XRCD.users--
+	}
+	if q.config.PD != nil {
+		q.config.PD.ReleaseHold()
+	}
 	return nil
 }
 
+// discardCompletions removes the queue pair's entries from its queues. Those of the messages to an
+// XRC target stay: they are in the queues of shared receive queues.
 func (q *QP) discardCompletions() {
-	q.config.SendCQ.DiscardQP(q.number)
-	if q.config.RecvCQ != q.config.SendCQ {
-		q.config.RecvCQ.DiscardQP(q.number)
+	for _, c := range q.config.eachCQ {
+		c.DiscardQP(q.number)
 	}
 }

@@ -19,6 +19,7 @@ type env struct {
 	pd     *memory.PD
 	table  *memory.Table
 	cq     *cq.CQ
+	xrcd   XRCD
 }
 
 func newEnv(t testing.TB) *env {
@@ -36,6 +37,9 @@ func newEnv(t testing.TB) *env {
 }
 
 func (e *env) config(ty Type) Config {
+	if ty == XRCRecv {
+		return Config{Type: ty, XRCD: &e.xrcd}
+	}
 	return Config{Type: ty, PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq,
 		Cap: Cap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 64}}
 }
@@ -272,6 +276,10 @@ func TestCreate(t *testing.T) {
 		text   string
 	}{
 		{2, 8, func(*Config) {}, syscall.EOPNOTSUPP, "qp_type is 8"},
+		{2, XRCRecv, func(c *Config) { c.XRCD = nil }, syscall.EINVAL, "XRC domain"},
+		{1, XRCRecv, func(*Config) {}, syscall.EINVAL, "number of the queue pair is 1"},
+		{2, XRCSend, func(c *Config) { c.SendCQ = nil }, syscall.EINVAL, "protection domain, send_cq"},
+		{2, XRCSend, func(c *Config) { c.SRQ = srq }, syscall.EINVAL, "type XRC_SEND"},
 		{2, RC, func(c *Config) { c.PD = nil }, syscall.EINVAL, "protection domain"},
 		{2, GSI, func(*Config) {}, syscall.EINVAL, "number 1"},
 		{1, UD, func(*Config) {}, syscall.EINVAL, "number of the queue pair is 1: it can be 2 to 16777214"},
@@ -309,6 +317,59 @@ func TestCreate(t *testing.T) {
 	}
 	if q.Destroy() == nil || srq.Destroy() == nil || q.Modify(Attr{}, 0) == nil {
 		t.Error("destroyed things live")
+	}
+}
+
+// TestXRC_HasItsParts: an initiator has no receives, a target nothing but its domain, and a shared
+// receive queue of the domain holds it and its completion queue.
+func TestXRC_HasItsParts(t *testing.T) {
+	e := newEnv(t)
+	for name, make := range map[string]func() (*SRQ, error){
+		"no domain":         func() (*SRQ, error) { return NewXRCSRQ(5, e.pd, nil, e.cq, SRQAttr{MaxWR: 4}, &e.limits, nil) },
+		"no queue":          func() (*SRQ, error) { return NewXRCSRQ(5, e.pd, &e.xrcd, nil, SRQAttr{MaxWR: 4}, &e.limits, nil) },
+		"no number":         func() (*SRQ, error) { return NewXRCSRQ(0, e.pd, &e.xrcd, e.cq, SRQAttr{MaxWR: 4}, &e.limits, nil) },
+		"too high a number": func() (*SRQ, error) { return NewXRCSRQ(1<<24, e.pd, &e.xrcd, e.cq, SRQAttr{MaxWR: 4}, &e.limits, nil) },
+		"no protection":     func() (*SRQ, error) { return NewXRCSRQ(5, nil, &e.xrcd, e.cq, SRQAttr{MaxWR: 4}, &e.limits, nil) },
+	} {
+		if _, err := make(); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	srq, err := NewXRCSRQ(5, e.pd, &e.xrcd, e.cq, SRQAttr{MaxWR: 4, MaxSGE: 1}, &e.limits, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sends := newQP(t, XRCSend, e)
+	receives, err := New(18, e.config(XRCRecv), &e.limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, c := sends.Query(); c.RecvCQ != nil || c.Cap.MaxRecvWR != 0 || c.Cap.MaxRecvSGE != 0 || c.Cap.MaxSendWR != 8 {
+		t.Errorf("an initiator has %+v", c)
+	}
+	if _, c := receives.Query(); c.PD != nil || c.Cap != (Cap{}) || receives.PD() != nil {
+		t.Errorf("a target has %+v", c)
+	}
+	if srq.Number() != 5 || srq.XRCD() != &e.xrcd || e.xrcd.Users() != 2 {
+		t.Errorf("number %d, domain %p with %d users", srq.Number(), srq.XRCD(), e.xrcd.Users())
+	}
+	e.cq.Push(0, cq.Completion{QP: 18, SRQ: 5, Opcode: cq.Recv}, false)
+	if err := receives.Destroy(); err != nil || e.cq.Len() != 1 {
+		t.Errorf("%v: the entries of a destroyed target are %d", err, e.cq.Len())
+	}
+	for name, err := range map[string]error{"domain": e.xrcd.Close(), "cq": e.cq.Destroy()} {
+		if !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("%s in use: %v", name, err)
+		}
+	}
+	if err := srq.Destroy(); err != nil || e.cq.Len() != 0 || srq.XRCD() != nil {
+		t.Errorf("%v: the entries of a destroyed shared receive queue are %d", err, e.cq.Len())
+	}
+	if err := errors.Join(e.xrcd.Close(), sends.Destroy(), e.cq.Destroy(), e.table.DeallocPD(e.pd)); err != nil {
+		t.Error(err)
+	}
+	if err := e.xrcd.Close(); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("closed twice: %v", err)
 	}
 }
 
@@ -539,7 +600,7 @@ func TestLimits(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{UD.String(), "UD"}, {Type(9).String(), "Type(9)"}, {State(7).String(), "State(7)"},
+		{UD.String(), "UD"}, {XRCSend.String(), "XRC_SEND"}, {XRCRecv.String(), "XRC_RECV"}, {Type(8).String(), "Type(8)"}, {State(7).String(), "State(7)"},
 		{(MaskState | MaskDestQPN | MaskRateLimit | 1<<30).String(), "IBV_QP_STATE|IBV_QP_DEST_QPN|IBV_QP_RATE_LIMIT|0x40000000"},
 		{Mask(0).String(), "0"}, {SRQLimitReached.String(), "IBV_EVENT_SRQ_LIMIT_REACHED"},
 		{GIDChange.String(), "IBV_EVENT_GID_CHANGE"}, {Event(19).String(), "Event(19)"},

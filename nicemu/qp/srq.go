@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
@@ -41,7 +42,8 @@ type SRQ struct {
 	events SRQEvents
 	pd     *memory.PD // nil once destroyed
 	attr   SRQAttr
-	users  int // queue pairs
+	users  int     // queue pairs
+	xrc    *xrcSRQ // nil for other shared receive queues
 
 	// One ring in two slices, so that elements need no slice of each slot.
 	slots       []srqSlot // grow up to MaxWR, which need not be a power of two
@@ -67,6 +69,48 @@ func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error)
 	pd.AddUser()
 	a.Limit = 0
 	return &SRQ{limits: l, events: events, pd: pd, attr: a}, nil
+}
+
+// xrcSRQ is what a shared receive queue of an XRC domain has in addition.
+type xrcSRQ struct {
+	number uint32
+	xrcd   *XRCD
+	cq     *cq.CQ
+}
+
+// NewXRCSRQ makes an empty queue of an XRC domain (ibv_create_srq_ex with IBV_SRQT_XRC), whose
+// requests complete in c. The number, from 1, is what the requests of initiators name.
+func NewXRCSRQ(number uint32, pd *memory.PD, x *XRCD, c *cq.CQ, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error) {
+	if x == nil || c == nil {
+		return nil, fmt.Errorf("%w: a shared receive queue of type IBV_SRQT_XRC needs an XRC domain and a completion queue", syscall.EINVAL)
+	}
+	if err := checkBetween("number of the shared receive queue", number, 1, MaxSRQNumber); err != nil {
+		return nil, err
+	}
+	s, err := NewSRQ(pd, a, l, events)
+	if err != nil {
+		return nil, err
+	}
+	s.xrc = &xrcSRQ{number, x, c}
+	x.users++
+	c.AttachSRQ(number)
+	return s, nil
+}
+
+// Number returns the number of a queue of an XRC domain; 0 for others.
+func (s *SRQ) Number() uint32 {
+	if s.xrc == nil {
+		return 0
+	}
+	return s.xrc.number
+}
+
+// XRCD returns the queue's XRC domain; nil if it has none, or is destroyed.
+func (s *SRQ) XRCD() *XRCD {
+	if s.xrc == nil {
+		return nil
+	}
+	return s.xrc.xrcd
 }
 
 // PD returns the protection domain, in which the memory of its requests is; nil once destroyed.
@@ -166,6 +210,12 @@ func (s *SRQ) Destroy() error {
 		return fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, s.users)
 	}
 	s.pd.ReleaseHold()
+	if x := s.xrc; x != nil {
+		x.xrcd.users--
+		x.xrcd = nil
+		x.cq.DiscardSRQ(x.number)
+		x.cq.DetachSRQ(x.number)
+	}
 	s.pd, s.slots, s.elements, s.count = nil, nil, nil, 0
 	return nil
 }

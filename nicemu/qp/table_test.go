@@ -15,7 +15,7 @@ type golden map[Type]map[[2]State]goldenRule
 
 type goldenRule struct{ required, optional Mask }
 
-var types = []Type{GSI, RC, UC, UD}
+var types = []Type{GSI, RC, UC, UD, XRCSend, XRCRecv}
 
 func readGolden(t *testing.T) golden {
 	t.Helper()

@@ -11,22 +11,37 @@ type Type uint8
 
 // The types.
 const (
-	GSI Type = 1 // queue pair 1, of the connection manager; otherwise as UD
-	RC  Type = 2
-	UC  Type = 3
-	UD  Type = 4
+	GSI     Type = 1 // queue pair 1, of the connection manager; otherwise as UD
+	RC      Type = 2
+	UC      Type = 3
+	UD      Type = 4
+	XRCSend Type = 9  // the initiator of an extended reliable connection
+	XRCRecv Type = 10 // its target
+
+	typeCount = int(XRCRecv) + 1
 )
+
+var typeNames = [typeCount]string{GSI: "GSI", RC: "RC", UC: "UC", UD: "UD", XRCSend: "XRC_SEND", XRCRecv: "XRC_RECV"}
 
 // String returns the name.
 func (t Type) String() string {
-	if t < GSI || t > UD {
+	if !t.isKnown() {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
-	return [...]string{"GSI", "RC", "UC", "UD"}[t-GSI]
+	return typeNames[t]
 }
 
+func (t Type) isKnown() bool { return int(t) < typeCount && typeNames[t] != "" }
+
 // isConnected reports whether a queue pair of the type has one peer.
-func (t Type) isConnected() bool { return t == RC || t == UC }
+func (t Type) isConnected() bool { return t == UC || t.IsReliable() }
+
+// IsReliable reports whether the packets of the type are acknowledged, and sent again if they are
+// lost: RC, and both ends of XRC.
+func (t Type) IsReliable() bool { return t == RC || t.IsXRC() }
+
+// IsXRC reports whether the type is an end of an extended reliable connection.
+func (t Type) IsXRC() bool { return t == XRCSend || t == XRCRecv }
 
 // State is a queue pair's state (§10.3.1). The values are those of
 // ibv_qp_state.

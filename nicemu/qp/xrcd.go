@@ -1,0 +1,32 @@
+package qp
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// MaxSRQNumber is the highest number of a shared receive queue of an XRC domain: it has 24 bits.
+const MaxSRQNumber = 1<<24 - 1
+
+// XRCD is an XRC domain (annex A14; ibv_open_xrcd(3)): the requests to its XRC_RECV queue pairs reach
+// its shared receive queues. The zero value is ready for use.
+type XRCD struct {
+	users  int // queue pairs and shared receive queues
+	closed bool
+}
+
+// Users returns the number of its queue pairs and shared receive queues.
+func (x *XRCD) Users() int { return x.users }
+
+// Close closes the domain (ibv_close_xrcd). EBUSY: it has queue pairs or shared receive queues;
+// EINVAL: it is closed already.
+func (x *XRCD) Close() error {
+	switch {
+	case x.closed:
+		return fmt.Errorf("%w: the XRC domain is closed already", syscall.EINVAL)
+	case x.users > 0:
+		return fmt.Errorf("%w: the XRC domain has %d queue pairs and shared receive queues: destroy them first", syscall.EBUSY, x.users)
+	}
+	x.closed = true
+	return nil
+}
