@@ -232,8 +232,8 @@ func (q *QP) mayConnect(d *Device, p ConnParam) error {
 	switch s := q.State(); {
 	case q.device != d:
 		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), d.Name())
-	case q.config.Type == qp.UD:
-		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case q.config.Type != qp.RC && q.config.Type != qp.UC:
+		return fmt.Errorf("%w: queue pair %d is of type %v: only RC and UC can be connected", syscall.EINVAL, q.Number(), q.config.Type)
 	case d.conns.byQP[q] != nil:
 		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EISCONN, q.Number())
 	case s != qp.Reset && s != qp.Init:

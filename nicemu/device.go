@@ -44,6 +44,7 @@ type Device struct {
 	handles handles
 	groups  *qp.Groups
 	inUse   [4]int // by qp.Resource
+	xrcSRQs xrcSRQs
 	events  asyncEvents
 
 	lanes  [laneCount]lane

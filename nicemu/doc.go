@@ -43,7 +43,7 @@
 // scheduling, pacing, PFC and congestion control decide about packets that do not exist yet.
 //
 // Not implemented: several ports, partitions other than the default one,
-// RD and XRC, path migration. Extended verbs (ibv_create_cq_ex, ibv_wr_start) are of
+// RD, path migration. Extended verbs (ibv_create_cq_ex, ibv_wr_start) are of
 // nicemu/verbs. Service levels of address vectors have no effect: frames have no VLAN tag.
 //
 // # Sending

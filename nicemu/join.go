@@ -12,27 +12,27 @@ import (
 // themselves, as ibv_rc_pingpong(1) does.
 type Join struct {
 	// Local is an address of the device; the zero Addr means its first of the IP version of Remote.
-	// Remote is the peer's. RC and UC.
+	// Remote is the peer's. RC, UC and XRC.
 	Local, Remote netip.Addr
-	RemoteQPN     uint32 // the peer's number; RC and UC
-	RemotePSN     uint32 // of the first packet that the peer sends, 24 bits; RC and UC
+	RemoteQPN     uint32 // the peer's number; RC, UC and XRC
+	RemotePSN     uint32 // of the first packet that the peer sends, 24 bits; RC, UC and XRC
 	PSN           uint32 // of the first packet that is sent, 24 bits
 	MTU           MTU    // of the path; 0 means the device's
-	DSCP          uint8  // 0 to 63; 0 means the device's, unless ClassSet; RC and UC
+	DSCP          uint8  // 0 to 63; 0 means the device's, unless ClassSet; RC, UC and XRC
 	ClassSet      bool   // a DSCP of 0 means 0
 	// FlowLabel gives packets their own UDP source port, and so their own path where switches
-	// choose it by a hash; 20 bits; with 0 the port is computed from the two numbers. RC and UC.
+	// choose it by a hash; 20 bits; with 0 the port is computed from the two numbers. RC, UC and XRC.
 	FlowLabel uint32
 	QKey      uint32 // UD; of a queue pair in RESET, like Access
-	Access    Access // what the peer may do: RemoteWrite, and with RC RemoteRead and RemoteAtomic
-	RdAtomic  uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC
+	Access    Access // what the peer may do: RemoteWrite, and with RC and XRC RemoteRead and RemoteAtomic
+	RdAtomic  uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC and XRC
 }
 
 // maxDSCP is the largest DSCP, which has 6 bits.
 const maxDSCP = 63
 
 // Init takes a queue pair from RESET to INIT, where receives can be posted. access is what the peer
-// of RC and UC may do, qkey is for UD. EINVAL: the state is another, or the rights are invalid.
+// of all types but UD may do, qkey is for UD. EINVAL: the state is another, or the rights are invalid.
 func (q *QP) Init(access Access, qkey uint32) error {
 	mask := qp.MaskState | qp.MaskPKeyIndex | qp.MaskPort
 	if q.config.Type == qp.UD {
@@ -43,7 +43,7 @@ func (q *QP) Init(access Access, qkey uint32) error {
 	return q.Modify(qp.Attr{State: qp.Init, Port: 1, QKey: qkey, Access: uint32(access)}, mask)
 }
 
-// JoinPair joins two queue pairs of one type to each other, for a program that has both, by the
+// JoinPair joins two queue pairs of one type, or an XRCSend and an XRCRecv, to each other, for a program that has both, by the
 // first addresses of the same IP version that their devices have. j applies to both; its addresses,
 // numbers and PSNs are ignored. While engines run, both must belong to the calling engine.
 func JoinPair(a, b *QP, j Join) error {
@@ -98,7 +98,7 @@ func (q *QP) Join(j Join) error {
 		attr.PathMTU, attr.DestQPN, attr.RQPSN = j.MTU, j.RemoteQPN, j.RemotePSN
 		mask |= qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	}
-	if q.config.Type == qp.RC {
+	if q.config.Type == qp.RC || q.config.Type == qp.XRCRecv {
 		attr.MaxDestRdAtomic, attr.MinRNRTimer = j.RdAtomic, d.settings.MinRNR
 		mask |= qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer
 	}
@@ -107,7 +107,11 @@ func (q *QP) Join(j Join) error {
 	}
 	attr = qp.Attr{State: qp.RTS, SQPSN: j.PSN}
 	mask = qp.MaskState | qp.MaskSQPSN
-	if q.config.Type == qp.RC {
+	switch q.config.Type {
+	case qp.XRCRecv:
+		attr.Timeout = d.settings.Timeout
+		mask |= qp.MaskTimeout
+	case qp.RC, qp.XRCSend:
 		attr.Timeout, attr.RetryCnt, attr.RNRRetry, attr.MaxRdAtomic = d.settings.Timeout, d.settings.RetryCount, d.settings.RNRRetry, j.RdAtomic
 		mask |= qp.MaskTimeout | qp.MaskRetryCnt | qp.MaskRNRRetry | qp.MaskMaxQPRdAtomic
 	}

@@ -22,10 +22,10 @@ import (
 
 // QPConfig is the configuration of a new queue pair (ibv_qp_init_attr).
 type QPConfig struct {
-	Type   QPType // RC, UC or UD
+	Type   QPType // RC, UC, UD or XRCSend; XRCD.CreateQP makes XRCRecv
 	SendCQ *CQ    // of the device, as RecvCQ and SRQ; may be RecvCQ
-	RecvCQ *CQ
-	SRQ    *SRQ // nil if it has a separate receive queue; RC and UD
+	RecvCQ *CQ    // ignored for XRCSend
+	SRQ    *SRQ   // nil if it has a separate receive queue; RC and UD
 	// Cap is the size of its queues, which have exactly that size. With an SRQ the values for
 	// receives are ignored.
 	Cap QPCap
@@ -39,6 +39,8 @@ type QPConfig struct {
 	// ChunkSize is the amount of a message read from or written to memory at once
 	// (transport.Config).
 	ChunkSize units.Bytes
+
+	xrcd *XRCD // of XRCRecv
 }
 
 // QP is a queue pair (ibv_create_qp(3)).
@@ -92,7 +94,7 @@ type QPCounters struct {
 }
 
 // CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL: a parameter is
-// beyond the limits, or of another device.
+// beyond the limits, or of another device; EOPNOTSUPP: the device has no XRC.
 func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	d := p.device
 	if err := d.settings.Limits.CheckRoom(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
@@ -100,6 +102,9 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	if err := c.checkConfig(p); err != nil {
 		return nil, err
+	}
+	if c.Type == qp.XRCSend {
+		c.RecvCQ = nil
 	}
 	q, err := d.newQP(c, p.memory, nil, nil)
 	if err == nil && d.layer != nil && c.Type != qp.UD {
@@ -122,19 +127,26 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 		visible.joinTwin(q)
 		owner = visible.Number()
 	}
-	inner := qp.Config{Type: c.Type, PD: pd, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
+	inner := qp.Config{Type: c.Type, PD: pd, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
-		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(pd, owner),
-		SendCQ: (*completer)(c.SendCQ), RecvCQ: (*completer)(c.RecvCQ), Events: qpEvents{d},
+		Service: serviceOf(c.Type), Number: number, Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
 		ChunkSize: c.ChunkSize,
+	}
+	if c.xrcd != nil {
+		inner.XRCD, t.Domain = &c.xrcd.domain, target{c.xrcd, number}.findSRQ
+	} else {
+		inner.SendCQ, t.SendCQ, t.Memory = c.SendCQ.queue, (*completer)(c.SendCQ), d.memory.View(pd, owner)
+	}
+	if c.RecvCQ != nil {
+		inner.RecvCQ, t.RecvCQ = c.RecvCQ.queue, (*completer)(c.RecvCQ)
 	}
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue
 		t.ReceiveMemory = d.memory.View(c.SRQ.queue.PD(), owner)
 	}
-	if r := d.settings.Recovery.Settings; r != nil && c.Type == qp.RC {
+	if r := d.settings.Recovery.Settings; r != nil && c.Type.IsReliable() {
 		t.Recovery = r.New
 	}
 	if d.traits.NeedsAcks {
@@ -168,10 +180,20 @@ func (c *QPConfig) checkConfig(p *PD) error {
 	if c.Type == qp.GSI {
 		return fmt.Errorf("%w: queue pairs of type GSI are reserved for the NIC: use RC, UC or UD", syscall.EINVAL)
 	}
+	if c.Type == qp.XRCRecv {
+		return fmt.Errorf("%w: queue pairs of type XRC_RECV are of an XRC domain, not of a protection domain", syscall.EINVAL)
+	}
 	if err := p.checkUsable(); err != nil {
 		return err
 	}
-	for _, q := range []*CQ{c.SendCQ, c.RecvCQ} {
+	queues := []*CQ{c.SendCQ, c.RecvCQ}
+	if c.Type == qp.XRCSend {
+		if err := p.device.checkXRC(); err != nil {
+			return err
+		}
+		queues = queues[:1]
+	}
+	for _, q := range queues {
 		if err := q.checkUsable(p.device); err != nil {
 			return err
 		}
@@ -185,6 +207,8 @@ func serviceOf(t qp.Type) roce.Service {
 		return roce.RC
 	case qp.UC:
 		return roce.UC
+	case qp.XRCSend, qp.XRCRecv:
+		return roce.XRC
 	}
 	return roce.UD
 }
@@ -305,7 +329,7 @@ func (q *QP) syncState(from qp.State, moved bool) error {
 			if d.flows != nil {
 				d.flows[q.flow] = q
 			}
-			if q.config.Type == qp.RC && !q.route.loop {
+			if q.config.Type.IsReliable() && !q.route.loop {
 				q.room = d.traits.Telemetry
 			}
 		}
@@ -341,7 +365,7 @@ func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	f := cc.Flow{Line: d.line, MTU: mtu, Packet: onWire(roce.WriteMiddle, mtu), Rand: d.env.Rand}
 	if d.traits.NeedsPath && !q.route.loop && d.env.Trip != nil {
 		ack := units.Bytes(0)
-		if q.config.Type == qp.RC {
+		if q.config.Type.IsReliable() {
 			ack = onWire(roce.Ack, 0)
 		}
 		f.Path = d.env.Trip(q.route.ends.To, f.Packet, ack)
@@ -416,6 +440,9 @@ func (q *QP) Destroy() error {
 	d.rescheduleQP(d.Now(), q)
 	d.agenda.Remove(&q.Task)
 	d.numbers.removeQP(q)
+	if q.config.xrcd != nil {
+		d.xrcSRQs.forgetTarget(q)
+	}
 	d.inUse[qp.QueuePairs]--
 	d.dropEvents(func(e AsyncEvent) bool { return e.QP == q })
 	d.armTimer()

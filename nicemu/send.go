@@ -100,7 +100,7 @@ func (d *Device) emitPacket(now units.Time, q *QP, urgent bool) *packet.Packet {
 		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
 		q.reportSent(now, size, r.static)
-		if d.traits.NeedsAcks && (kind == transport.Response || q.config.Type != qp.RC) {
+		if d.traits.NeedsAcks && (kind == transport.Response || !q.config.Type.IsReliable()) {
 			d.counters.RPUnheard++
 		}
 	}

@@ -12,12 +12,12 @@ import (
 type Settings struct {
 	MTU  qp.MTU // largest path MTU, which fits the MTU of the port's link; Limits.ActiveMTU is the same
 	DSCP uint8  // of packets whose address vector names no traffic class, 0 to 63
-	// AckDSCP is the DSCP of the acknowledgements of RC queue pairs (ACKs, NAKs and responses of
+	// AckDSCP is the DSCP of the acknowledgements of RC and XRC queue pairs (ACKs, NAKs and responses of
 	// atomics), 0 to 63, and so their class; nil means that of their data.
 	AckDSCP *uint8
 
-	Control     cc.Choice                // rate control of each RC and UC queue pair
-	Recovery    transport.RecoveryChoice // loss recovery of each RC queue pair
+	Control     cc.Choice                // rate control of each RC, UC and XRC queue pair
+	Recovery    transport.RecoveryChoice // loss recovery of each RC and XRC queue pair
 	Layer       LayerChoice              // software above each RC and UC queue pair
 	RateLimiter RateLimiter              // properties of its rate limiters
 

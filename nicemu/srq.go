@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
 )
 
 // SRQ is a shared receive queue (ibv_create_srq(3)).
@@ -12,11 +13,22 @@ type SRQ struct {
 	queue     *qp.SRQ
 	device    *Device
 	destroyed bool
+
+	// Of an XRC domain.
+	cq   *CQ
+	ends map[uint32]*transport.Destination // by number of the XRCRecv queue pair
 }
 
 // CreateSRQ makes an empty shared receive queue; a.Limit is ignored. ENOMEM: there are max_srq;
 // EINVAL: it exceeds the device's limits.
 func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
+	return p.newSRQ(func(s *SRQ) (*qp.SRQ, error) {
+		return qp.NewSRQ(p.memory, a, &p.device.settings.Limits, (*srqEvents)(s))
+	})
+}
+
+// newSRQ makes a shared receive queue whose inner one a function makes.
+func (p *PD) newSRQ(inner func(*SRQ) (*qp.SRQ, error)) (*SRQ, error) {
 	d := p.device
 	if err := p.checkUsable(); err != nil {
 		return nil, err
@@ -26,7 +38,7 @@ func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
 	}
 	s := &SRQ{device: d}
 	var err error
-	if s.queue, err = qp.NewSRQ(p.memory, a, &d.settings.Limits, (*srqEvents)(s)); err != nil {
+	if s.queue, err = inner(s); err != nil {
 		return nil, err
 	}
 	d.inUse[qp.SharedReceiveQueues]++
@@ -40,6 +52,7 @@ func (s *SRQ) Destroy() error {
 		return err
 	}
 	s.destroyed = true
+	s.device.xrcSRQs.removeSRQ(s)
 	s.device.inUse[qp.SharedReceiveQueues]--
 	s.device.dropEvents(func(e AsyncEvent) bool { return e.SRQ == s })
 	return nil
@@ -54,11 +67,17 @@ func (s *SRQ) checkUsable(d *Device) error {
 		return nil
 	case s.destroyed:
 		return errSRQDestroyed
+	case s.Number() != 0:
+		return fmt.Errorf("%w: shared receive queue %d is of an XRC domain: it needs no queue pair", syscall.EINVAL, s.Number())
 	case s.device != d:
 		return fmt.Errorf("%w: the shared receive queue is of device %s, not of %s", syscall.EINVAL, s.device.Name(), d.Name())
 	}
 	return nil
 }
+
+// Number returns the number that work requests name (SendWR.SRQ), of a queue of an XRC domain; 0 for
+// others.
+func (s *SRQ) Number() uint32 { return s.queue.Number() }
 
 // Device returns the device that the queue belongs to.
 func (s *SRQ) Device() *Device { return s.device }

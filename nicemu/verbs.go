@@ -34,6 +34,9 @@ const (
 	RC = qp.RC
 	UC = qp.UC
 	UD = qp.UD
+
+	XRCSend = qp.XRCSend
+	XRCRecv = qp.XRCRecv
 )
 
 // Operations of work requests (ibv_wr_opcode). All types of queue pairs can SEND, RC and UC can

@@ -154,7 +154,7 @@ func (f *Fabric) qpStatus(n attachedNIC, q *nicemu.QP) status.QP {
 	if x.Remote.IsValid() {
 		f.addPath(&s, n, &attr, &x)
 	}
-	if config.Type == qp.RC && attr.State >= qp.RTS {
+	if config.Type.IsReliable() && attr.State >= qp.RTS {
 		s.Timeout = running(0, transport.AckTimeout(attr.Timeout))
 		s.AckTimer, s.RNRTimer = running(n.Now(), x.AckDeadline), running(n.Now(), x.RNRDeadline)
 		s.Retries = status.Retries{Left: x.Retries, Limit: attr.RetryCnt}

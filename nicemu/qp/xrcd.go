@@ -18,13 +18,21 @@ type XRCD struct {
 // Users returns the number of its queue pairs and shared receive queues.
 func (x *XRCD) Users() int { return x.users }
 
+// CheckOpen returns EINVAL if the domain is closed.
+func (x *XRCD) CheckOpen() error {
+	if x.closed {
+		return fmt.Errorf("%w: the XRC domain is closed", syscall.EINVAL)
+	}
+	return nil
+}
+
 // Close closes the domain (ibv_close_xrcd). EBUSY: it has queue pairs or shared receive queues;
 // EINVAL: it is closed already.
 func (x *XRCD) Close() error {
-	switch {
-	case x.closed:
-		return fmt.Errorf("%w: the XRC domain is closed already", syscall.EINVAL)
-	case x.users > 0:
+	if err := x.CheckOpen(); err != nil {
+		return err
+	}
+	if x.users > 0 {
 		return fmt.Errorf("%w: the XRC domain has %d queue pairs and shared receive queues: destroy them first", syscall.EBUSY, x.users)
 	}
 	x.closed = true

@@ -30,7 +30,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		if service == roce.XRC {
 			config.RecvCQ = nil
 			if rapid.Bool().Draw(t, "target") {
-				config.Memory, config.SendCQ, config.Domain = nil, nil, &domainOf{Destination{5, host.view(0), shared, received}}
+				config.Memory, config.SendCQ, config.Domain = nil, nil, domainOf(Destination{5, host.view(0), shared, received})
 			}
 		}
 		q, err := New(config)
@@ -108,14 +108,14 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 	})
 }
 
-// domainOf is an XRC domain with one shared receive queue.
-type domainOf struct{ only Destination }
-
-func (d *domainOf) FindSRQ(number uint32) *Destination {
-	if number != d.only.Number {
-		return nil
+// domainOf returns an XRC domain with one shared receive queue.
+func domainOf(only Destination) Domain {
+	return func(number uint32) *Destination {
+		if number != only.Number {
+			return nil
+		}
+		return &only
 	}
-	return &d.only
 }
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }

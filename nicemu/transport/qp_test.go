@@ -66,7 +66,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"more than 24 bits":    config(func(c *Config) { c.Number = 1 << 24 }),
 		"is negative":          config(func(c *Config) { c.AckEvery = -1 }),
 		"only RC and XRC":      config(func(c *Config) { c.Service, c.Recovery = roce.UD, NewGoBackN }),
-		"only an XRC queue":    config(func(c *Config) { c.Domain = &domainOf{} }),
+		"only an XRC queue":    config(func(c *Config) { c.Domain = domainOf(Destination{}) }),
 		"leave Shared out":     config(func(c *Config) { c.Service, c.Shared = roce.XRC, &posted{} }),
 		"has more than 24 bit": config(func(c *Config) { c.Number = 1 << 31 }),
 	} {
@@ -133,7 +133,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 // TestXRC_RefusesARecoveryWithItsOwnPackets: IRN has no opcodes for XRC; other recoveries have those of
 // RC, which XRC shares.
 func TestXRC_RefusesARecoveryWithItsOwnPackets(t *testing.T) {
-	c := Config{Service: roce.XRC, Domain: &domainOf{}, Recovery: NewConnectX3}
+	c := Config{Service: roce.XRC, Domain: domainOf(Destination{}), Recovery: NewConnectX3}
 	if _, err := New(c); err != nil {
 		t.Error(err)
 	}

@@ -128,7 +128,7 @@ func (q *QP) handleRequest(p *roce.Packet) {
 // (annex A14).
 func (q *QP) findDestination(p *roce.Packet) bool {
 	r := &q.resp
-	to := q.config.Domain.FindSRQ(p.FurtherHeaders().XRC.SRQ)
+	to := q.config.Domain(p.FurtherHeaders().XRC.SRQ)
 	switch {
 	case to == nil:
 		q.refuseSRQ(r.expected)

@@ -51,12 +51,9 @@ type Receives interface {
 }
 
 // Domain is an XRC domain: the requests to an XRC target name shared receive queues in it (annex
-// A14).
-type Domain interface {
-	// FindSRQ returns where requests go that name a shared receive queue: always the same for one
-	// queue, nil if the domain has none with this number. It is called for each request.
-	FindSRQ(number uint32) *Destination
-}
+// A14). For a number it returns where these requests go: always the same for one queue, nil if the
+// domain has no queue with this number. It is called for each request.
+type Domain func(number uint32) *Destination
 
 // Destination is where the requests to an XRC target go that name one shared receive queue.
 type Destination struct {

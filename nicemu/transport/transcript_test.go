@@ -62,8 +62,8 @@ type deskSRQ struct {
 	to Destination
 }
 
-// FindSRQ implements Domain.
-func (d *desk) FindSRQ(number uint32) *Destination {
+// findSRQ is a Domain.
+func (d *desk) findSRQ(number uint32) *Destination {
 	if s := d.srqs[number]; s != nil {
 		return &s.to
 	}
@@ -274,7 +274,7 @@ func (d *desk) make(f *fields) error {
 	case f.flag("xrc-initiator"):
 		c.Service, c.RecvCQ = roce.XRC, nil
 	case f.flag("xrc-target"):
-		c.Service, c.Domain, c.Memory, c.SendCQ, c.RecvCQ, d.srqs = roce.XRC, d, nil, nil, nil, map[uint32]*deskSRQ{}
+		c.Service, c.Domain, c.Memory, c.SendCQ, c.RecvCQ, d.srqs = roce.XRC, d.findSRQ, nil, nil, nil, map[uint32]*deskSRQ{}
 	}
 	if f.flag("srq") {
 		c.Shared = d

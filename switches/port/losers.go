@@ -110,7 +110,7 @@ func (x *loser) countPSN(psn uint32) {
 
 // isRepeated reports whether a packet has data and is sent again if it is lost.
 func isRepeated(o roce.Opcode) bool {
-	if s := o.Service(); s != roce.RC && s != roce.IRN {
+	if s := o.Service(); s != roce.RC && s != roce.IRN && s != roce.XRC {
 		return false
 	}
 	switch o.Operation() {

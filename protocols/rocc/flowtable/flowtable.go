@@ -86,7 +86,11 @@ func CountsPacket(p *packet.Packet) bool {
 
 // obeysLimit reports whether the rate limit of a sender applies to packets of an opcode.
 func obeysLimit(o roce.Opcode) bool {
-	return o != roce.RC.WithOperation(roce.Ack) && o != roce.RC.WithOperation(roce.AtomicAck) && o != roce.NotifyCongestion
+	switch o.Service() {
+	case roce.RC, roce.XRC:
+		return o.Operation() != roce.Ack && o.Operation() != roce.AtomicAck
+	}
+	return o != roce.NotifyCongestion
 }
 
 // opcodeOf returns the opcode of a RoCEv2 packet with wire bytes.
