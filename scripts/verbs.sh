@@ -16,7 +16,7 @@ library() {
     -o "$out/.$name.new" "$@"
   mv "$out/.$name.new" "$out/$name" # running programs keep the old one
 }
-library libibverbs.so.1 libibverbs.map "$src"/{session,device,domain,memory,cq,cqex,qp,post,wr,srq,text}.c
+library libibverbs.so.1 libibverbs.map "$src"/{session,device,domain,memory,cq,cqex,qp,post,wr,srq,xrc,text}.c
 library librdmacm.so.1 librdmacm.map "$src"/{cm,cmep,rdgram,rsocket}.c "$out/libibverbs.so.1"
 library libmlx5.so.1 libmlx5.map "$src/mlx5.c"
 library libefa.so.1 libefa.map "$src/efa.c"

@@ -4,7 +4,7 @@ package uverbs
 // encoding/binary and C see the same bytes.
 
 const (
-	abiVersion    = 4
+	abiVersion    = 5
 	maxMessage    = 4096
 	maxDevices    = 16
 	pageSize      = 4096
@@ -75,6 +75,9 @@ const (
 	opNotifyCQ
 	opLocate
 	opSetRateLimit
+	opOpenXRCD
+	opCloseXRCD
+	opOpenQP
 )
 
 const (
@@ -126,6 +129,7 @@ type deviceAnswer struct {
 	MaxAH, MaxMcastGrp, MaxMcastQPAttach, MaxTotalMcastQPAttach uint32
 	MaxPKeys, Ports, GIDs, AckDelay                             uint32
 	RateLimitMin, RateLimitMax, RateLimitTypes                  uint32
+	XRC, Reserved                                               uint32
 }
 
 type portAnswer struct {
@@ -165,9 +169,18 @@ type cqAnswer struct{ Handle, CQE, Slots, Reserved uint32 }
 
 type modifyCQ struct{ CQ, Count, Period, Reserved uint32 }
 
-type createSRQ struct{ PD, MaxWR, MaxSGE, Reserved uint32 }
+type createSRQ struct{ PD, MaxWR, MaxSGE, XRCD, CQ, Reserved uint32 }
 
-type srqAnswer struct{ Handle, Number, MaxWR, MaxSGE, Slots, Stride uint32 }
+type srqAnswer struct{ Handle, Number, MaxWR, MaxSGE, Slots, Stride, SRQNum, Reserved uint32 }
+
+type openXRCDMsg struct {
+	Context  uint32
+	FD       int32
+	Flags    uint32
+	Reserved uint32
+}
+
+type openQPMsg struct{ XRCD, QPNum, Type, Reserved uint32 }
 
 type modifySRQ struct{ SRQ, Mask, MaxWR, Limit uint32 }
 
@@ -177,7 +190,8 @@ type createQP struct {
 	PD, SendCQ, RecvCQ, SRQ                                 uint32
 	Type, SignalAll                                         uint32
 	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInline uint32
-	BlockSelfMcast                                          uint32
+	BlockSelfMcast, XRCD                                    uint32
+	Reserved                                                uint32
 }
 
 type qpAnswer struct {

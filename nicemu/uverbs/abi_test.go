@@ -23,7 +23,7 @@ func TestABI_IsTheSameInCAndGo(t *testing.T) {
 		"port_answer": portAnswer{}, "query_gid": queryGID{}, "gid_answer": gidAnswer{}, "clock_answer": clockAnswer{}, "reg_mr": regMR{}, "mr_answer": mrAnswer{},
 		"alloc_mw": allocMW{}, "locate": locateMsg{}, "locate_answer": locateAnswer{}, "create_cq": createCQ{}, "cq_answer": cqAnswer{}, "modify_cq": modifyCQ{}, "create_srq": createSRQ{},
 		"srq_answer": srqAnswer{}, "modify_srq": modifySRQ{}, "srq_attr": srqAttr{}, "create_qp": createQP{}, "qp_answer": qpAnswer{},
-		"ah_attr": ahAttr{}, "qp_attr": qpAttr{}, "rate_limit": rateLimitMsg{}, "create_ah": createAH{}, "mcast": mcastMsg{}, "cm_create_id": cmCreateID{},
+		"ah_attr": ahAttr{}, "qp_attr": qpAttr{}, "rate_limit": rateLimitMsg{}, "open_xrcd": openXRCDMsg{}, "open_qp": openQPMsg{}, "create_ah": createAH{}, "mcast": mcastMsg{}, "cm_create_id": cmCreateID{},
 		"endpoint": endpoint{}, "cm_address": cmAddress{}, "cm_resolve": cmResolve{}, "cm_listen": cmListen{}, "cm_param": cmParam{},
 		"cm_connect": cmConnect{}, "cm_event": cmEvent{}, "cm_qp_attr": cmQPAttr{}, "cm_option": cmOption{}, "cm_join": cmJoin{},
 	}
@@ -35,10 +35,10 @@ func TestABI_IsTheSameInCAndGo(t *testing.T) {
 		"offsetof(struct weft_cq, made)": cqMade, "offsetof(struct weft_cq, solicited)": cqSolicit, "offsetof(struct weft_cq, told)": cqTold, "offsetof(struct weft_cq, epoch)": cqEpoch, "offsetof(struct weft_cq, taken)": cqTaken, "offsetof(struct weft_cq, arm)": cqArm,
 		"offsetof(struct weft_cq, event)": cqEvent, "offsetof(struct weft_send, sges)": 52, "offsetof(struct weft_send, inlined)": 56,
 		"offsetof(struct weft_send, compare_add)": 24, "offsetof(struct weft_send, ah)": 40, "offsetof(struct weft_recv, sges)": 4,
-		"offsetof(struct weft_cqe, dropped)": 48, "offsetof(struct weft_cqe, flags)": 36, "offsetof(struct weft_cqe, time)": 56,
+		"offsetof(struct weft_cqe, dropped)": 48, "offsetof(struct weft_cqe, srq_num)": 52, "offsetof(struct weft_send, remote_srqn)": 60, "offsetof(struct weft_cqe, flags)": 36, "offsetof(struct weft_cqe, time)": 56,
 		"WEFT_ABI_VERSION": abiVersion, "WEFT_MAX_MESSAGE": maxMessage, "WEFT_MAX_DEVICES": maxDevices, "WEFT_PAGE": pageSize,
 		"WEFT_MAX_QUEUES": maxQueues, "WEFT_PRIVATE_DATA": privateLen, "WEFT_ARM_ANY": armAny, "WEFT_ARM_SOLICITED": armSolicited,
-		"WEFT_DESTROY_AH": int(opDestroyAH), "WEFT_DETACH_MCAST": int(opDetachMcast), "WEFT_NOTIFY_CQ": int(opNotifyCQ), "WEFT_LOCATE": int(opLocate), "WEFT_SET_RATE_LIMIT": int(opSetRateLimit), "WEFT_CREATE_QP": int(opCreateQP),
+		"WEFT_DESTROY_AH": int(opDestroyAH), "WEFT_DETACH_MCAST": int(opDetachMcast), "WEFT_NOTIFY_CQ": int(opNotifyCQ), "WEFT_LOCATE": int(opLocate), "WEFT_SET_RATE_LIMIT": int(opSetRateLimit), "WEFT_CREATE_QP": int(opCreateQP), "WEFT_OPEN_QP": int(opOpenQP), "WEFT_XRCD_CREATE": flagCreate, "WEFT_XRCD_EXCLUSIVE": flagExclusive,
 		"WEFT_CM_CREATE_CHANNEL": int(opCMCreateChannel), "WEFT_CM_QP_ATTR": int(opCMQPAttr), "WEFT_CM_LEAVE": int(opCMLeave),
 		"WEFT_CM_TOS": int(optionTOS), "WEFT_CM_ACK_TIMEOUT": int(optionAckTimeout),
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // Programs make objects, and objects use limited resources of the emulator's process: memory,
@@ -121,13 +123,18 @@ const (
 var (
 	simple   = cost{memory: objectBytes}
 	withPipe = cost{memory: objectBytes, descriptors: 1}
+	withFile = cost{memory: objectBytes, descriptors: 1}
 	withRing = cost{memory: objectBytes, mappings: 1}
+	ofTarget = cost{memory: objectBytes + queueBytesOf}
 	// ofSession is the socket, the process's memory and the bell; the doorbell page; a goroutine, its
 	// channel and the buffer for requests.
 	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 3}
 )
 
 func costOfQP(q *createQP) cost {
+	if q.Type == uint32(qp.XRCRecv) {
+		return ofTarget
+	}
 	send := sendBytes + sgeLen*int64(q.MaxSendSGE) + int64(q.MaxInline)
 	recv := recvBytes + sgeLen*int64(q.MaxRecvSGE)
 	return cost{memory: objectBytes + queueBytesOf + multiplyCost(q.MaxSendWR, send) + multiplyCost(q.MaxRecvWR, recv), mappings: 1}

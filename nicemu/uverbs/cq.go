@@ -227,7 +227,8 @@ func (k *completions) PutEntry(c cq.Completion, solicited bool) bool {
 	le.PutUint32(b[36:], uint32(c.Flags))
 	le.PutUint32(b[40:], uint32(c.PKeyIndex))
 	le.PutUint32(b[44:], uint32(c.SL))
-	le.PutUint64(b[48:], 0)
+	le.PutUint32(b[48:], 0)
+	le.PutUint32(b[52:], c.SRQ)
 	le.PutUint64(b[56:], uint64(c.Timestamp/units.Nanosecond))
 	if k.epoch {
 		k.tellEpoch()
@@ -300,6 +301,10 @@ func (s *Server) takeEvents(d Device) {
 		case s.qps[e.QP] != nil:
 			k := s.qps[e.QP]
 			k.context.reportEvent(uint32(e.Kind), k.handle)
+		case s.targets[e.QP] != nil:
+			for _, k := range s.targets[e.QP].handles {
+				k.context.reportEvent(uint32(e.Kind), k.handle)
+			}
 		case s.srqs[e.SRQ] != nil:
 			k := s.srqs[e.SRQ]
 			k.context.reportEvent(uint32(e.Kind), k.handle)

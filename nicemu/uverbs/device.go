@@ -52,6 +52,9 @@ func init() {
 		opNotifyCQ:       requestFor((*session).notifyCQ),
 		opLocate:         requestFor((*session).locateBytes),
 		opSetRateLimit:   requestFor((*session).setRateLimit),
+		opOpenXRCD:       makingRequest(fixedCost[openXRCDMsg](withFile), (*session).openXRCD),
+		opCloseXRCD:      requestFor((*session).closeXRCD),
+		opOpenQP:         makingRequest(fixedCost[openQPMsg](ofTarget), (*session).openQP),
 
 		opCMCreateChannel:  makingRequest(fixedCost[none](withPipe), (*session).cmCreateChannel),
 		opCMDestroyChannel: requestFor((*session).cmDestroyChannel),
@@ -148,7 +151,7 @@ func (x *session) openDevice(q *handleMsg) answer {
 		MaxAH: uint32(l.AH), MaxMcastGrp: uint32(l.McastGroups), MaxMcastQPAttach: uint32(l.McastQPAttach),
 		MaxTotalMcastQPAttach: uint32(l.McastQPAttachTotal),
 		MaxPKeys:              uint32(l.PKeys), Ports: uint32(l.Ports), GIDs: uint32(l.GIDs), AckDelay: ackDelay,
-		RateLimitMin: limits.min, RateLimitMax: limits.max, RateLimitTypes: limits.types,
+		RateLimitMin: limits.min, RateLimitMax: limits.max, RateLimitTypes: limits.types, XRC: boolBit(c.SupportsXRC()),
 	}}
 }
 
@@ -216,8 +219,11 @@ type limits struct{ min, max, types uint32 }
 func rateLimits(d *nicemu.Device) limits {
 	r := d.Settings().RateLimiter
 	l := limits{min: uint32(max(1, toKbps(r.Min+units.Kbps-1))), max: math.MaxUint32, types: 1<<qp.UD | 1<<qp.RC | 1<<qp.UC}
-	if d.Layer() != nil {
+	switch {
+	case d.Layer() != nil:
 		l.types = 1 << qp.UD
+	case d.SupportsXRC():
+		l.types |= 1 << qp.XRCSend
 	}
 	maxRate := r.Max
 	if maxRate == 0 {

@@ -19,8 +19,10 @@
 // pinned: a page that is unmapped after its registration faults when it is used. After fork(2)
 // regions belong to the parent alone, and the child does not see writes to them.
 //
-// Not implemented: XRC, raw packets, device memory, counters, flow steering, sharing of
-// objects among processes.
+// Processes share XRC domains, by files, and the XRC_RECV queue pairs in them (xrc.go).
+//
+// Not implemented: raw packets, device memory, counters, flow steering, sharing of other objects
+// among processes.
 //
 // A request is answered a turn of the engine after it was read, so the work that was
 // posted before it has been taken (request.go). Objects that programs make are bounded by

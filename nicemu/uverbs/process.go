@@ -18,6 +18,8 @@ type host interface {
 	hasMapped(addr, n uint64) bool
 	// isConnected reports whether the process still exists and runs the same program.
 	isConnected() bool
+	// openFile opens the file of a descriptor of the process, for its inode only. EBADF: there is none.
+	openFile(fd int) (int, error)
 	// markEnded ends all access.
 	markEnded()
 	// closeProcess closes descriptors, once the memory is no longer used.
@@ -142,6 +144,22 @@ func (p *process) moveBytes(call uintptr, addr uint64, b []byte) memory.Fault {
 func (p *process) hasMapped(addr, n uint64) bool {
 	var b [1]byte
 	return p.moveBytes(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.moveBytes(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
+}
+
+// openFile implements host.
+func (p *process) openFile(fd int) (int, error) {
+	file, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", p.pid, fd), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == nil && !p.isConnected() {
+		unix.Close(file)
+		err = syscall.EIO
+	}
+	switch err {
+	case nil:
+		return file, nil
+	case syscall.ENOENT:
+		err = syscall.EBADF
+	}
+	return -1, fmt.Errorf("%w: descriptor %d of process %d", err, fd, p.pid)
 }
 
 // markEnded implements host.

@@ -28,6 +28,9 @@ type queue struct {
 	shared  *queue // its shared receive queue, or nil
 	users   int    // queue pairs that use it
 
+	target *sharedQP // of type XRC_RECV; else nil: it has no rings, and no number
+	xrcd   *openXRCD // its XRC domain, or nil
+
 	datagrams bool // it is of type UD
 	waiting   bool // it is in session.pending
 }
@@ -99,7 +102,9 @@ func (x *session) findParts(q *createQP) (d *domain, send, recv *completions, sr
 	if send, err = getObject[*completions](x, q.SendCQ, "completion queue"); err != nil {
 		return
 	}
-	if recv, err = getObject[*completions](x, q.RecvCQ, "completion queue"); err != nil {
+	if recv = send; q.Type == uint32(qp.XRCSend) {
+		// It has no receives.
+	} else if recv, err = getObject[*completions](x, q.RecvCQ, "completion queue"); err != nil {
 		return
 	}
 	if q.SRQ != 0 {
@@ -114,6 +119,9 @@ func (x *session) findParts(q *createQP) (d *domain, send, recv *completions, sr
 }
 
 func (x *session) createQP(q *createQP) answer {
+	if q.Type == uint32(qp.XRCRecv) {
+		return x.createTarget(q)
+	}
 	d, send, recv, srq, err := x.findParts(q)
 	if err != nil {
 		return failedAnswer(err)
@@ -123,8 +131,8 @@ func (x *session) createQP(q *createQP) answer {
 			return failedAnswer(fmt.Errorf("%w: %d exceeds all limits", syscall.EINVAL, n))
 		}
 	}
-	if q.Type > uint32(qp.UD) {
-		return failedAnswer(fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, q.Type))
+	if q.Type > uint32(qp.XRCRecv) {
+		return failedAnswer(fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3), IBV_QPT_UD (4), IBV_QPT_XRC_SEND (9) or IBV_QPT_XRC_RECV (10)", syscall.EOPNOTSUPP, q.Type))
 	}
 	c := nicemu.QPConfig{
 		Type: qp.Type(q.Type), SendCQ: send.cq, RecvCQ: recv.cq, SignalAll: q.SignalAll != 0,
@@ -133,6 +141,9 @@ func (x *session) createQP(q *createQP) answer {
 		},
 		BlockSelfMulticast: q.BlockSelfMcast != 0,
 		ChunkSize:          chunk,
+	}
+	if c.Type == qp.XRCSend {
+		c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = 0, 0
 	}
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
@@ -202,7 +213,7 @@ func (x *session) modifyQP(q *qpAttr) answer {
 	if err := k.qp.Modify(a, m); err != nil {
 		return failedAnswer(err)
 	}
-	if m&qp.MaskState != 0 && a.State == qp.Reset {
+	if m&qp.MaskState != 0 && a.State == qp.Reset && k.target == nil {
 		k.sends.taken, k.recvs.taken = 0, 0
 		k.mem.wordAt(sendIndex).Store(0)
 		k.mem.wordAt(recvIndex).Store(0)
@@ -297,7 +308,12 @@ func (k *queue) detachGroup(g qp.GID) error {
 // destroyQueue ends what the device has of the queue.
 func (k *queue) destroyQueue() {
 	x := k.session
-	if k.qp != nil {
+	switch {
+	case k.target != nil:
+		k.leaveTarget()
+		k.session = nil
+		return
+	case k.qp != nil:
 		for len(k.groups) > 0 {
 			_ = k.detachGroup(k.groups[0])
 		}
@@ -306,9 +322,12 @@ func (k *queue) destroyQueue() {
 		if k.shared != nil {
 			k.shared.users--
 		}
-	} else {
+	default:
 		_ = k.srq.Destroy()
 		delete(x.server.srqs, k.srq)
+		if k.xrcd != nil {
+			k.xrcd.users--
+		}
 	}
 	x.strikeQueue(k)
 	k.session = nil
@@ -323,7 +342,7 @@ func (x *session) createSRQ(q *createSRQ) answer {
 		return failedAnswer(fmt.Errorf("%w: max_wr is %d, max_sge %d", syscall.EINVAL, q.MaxWR, q.MaxSGE))
 	}
 	k := &queue{session: x, context: d.context}
-	if k.srq, err = d.pd.CreateSRQ(qp.SRQAttr{MaxWR: int(q.MaxWR), MaxSGE: int(q.MaxSGE)}); err != nil {
+	if k.srq, err = x.makeSRQ(k, d, q); err != nil {
 		return failedAnswer(err)
 	}
 	a := srqAnswer{MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Slots: uint32(ringSlots(int(q.MaxWR))), Stride: uint32(slotStride(recvLen + sgeLen*int(q.MaxSGE)))}
@@ -341,8 +360,28 @@ func (x *session) createSRQ(q *createSRQ) answer {
 	k.recvs.sges = int(q.MaxSGE)
 	k.handle = x.addObject(k)
 	x.server.srqs[k.srq] = k
-	a.Handle, a.Number = k.handle, k.number
+	if k.xrcd != nil {
+		k.xrcd.users++
+	}
+	a.Handle, a.Number, a.SRQNum = k.handle, k.number, k.srq.Number()
 	return answer{body: a, fds: []int{fd}}
+}
+
+// makeSRQ makes the NIC's shared receive queue, of an XRC domain or not.
+func (x *session) makeSRQ(k *queue, d *domain, q *createSRQ) (*nicemu.SRQ, error) {
+	a := qp.SRQAttr{MaxWR: int(q.MaxWR), MaxSGE: int(q.MaxSGE)}
+	if q.XRCD == 0 {
+		return d.pd.CreateSRQ(a)
+	}
+	var err error
+	if k.xrcd, err = getObject[*openXRCD](x, q.XRCD, "XRC domain"); err != nil {
+		return nil, err
+	}
+	c, err := getObject[*completions](x, q.CQ, "completion queue")
+	if err != nil {
+		return nil, err
+	}
+	return d.pd.CreateXRCSRQ(a, k.xrcd.XRCD, c.cq)
 }
 
 func (x *session) modifySRQ(q *modifySRQ) answer {

@@ -221,7 +221,7 @@ func (k *queue) decodeEntry(b []byte, index uint32, wr *transport.SendWR) bool {
 	}
 	*wr = transport.SendWR{
 		ID: uint64(index), Op: operations[opcode], RemoteVA: le.Uint64(b[8:]), RKey: le.Uint32(b[16:]), Imm: le.Uint32(b[20:]),
-		Path: le.Uint32(b[40:]), DestQP: le.Uint32(b[44:]) & 0xffffff, QKey: le.Uint32(b[48:]),
+		Path: le.Uint32(b[40:]), DestQP: le.Uint32(b[44:]) & 0xffffff, QKey: le.Uint32(b[48:]), SRQ: le.Uint32(b[60:]) & 0xffffff,
 	}
 	for _, f := range [...]struct {
 		bit  uint32

@@ -57,6 +57,8 @@ type Server struct {
 	cqs      map[*nicemu.CQ]*completions
 	srqs     map[*nicemu.SRQ]*queue
 	contexts map[*opened]bool
+	xrcds    map[inode]*sharedXRCD
+	targets  map[*nicemu.QP]*sharedQP
 	ports    ports
 
 	// Room for the current entry.
@@ -94,6 +96,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	s := &Server{
 		devices: devices, do: do, share: newSHM, open: map[*session]bool{}, members: map[int32]*session{},
 		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{}, contexts: map[*opened]bool{},
+		xrcds: map[inode]*sharedXRCD{}, targets: map[*nicemu.QP]*sharedQP{},
 		budget: machine(), Start: func() time.Time { return time.Unix(0, 0) },
 	}
 	s.ports.init()

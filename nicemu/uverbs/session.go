@@ -323,6 +323,8 @@ func (x *session) releaseObject(o any) {
 	case *completions:
 		x.unmapLater(o.mem)
 		o.mem = shm{}
+	case *openXRCD:
+		o.closeFile()
 	case interface{ releasePipe() }: // has a pipe
 		o.releasePipe()
 	}
@@ -333,6 +335,7 @@ var ranks = [...]func(any) bool{
 	isID,
 	func(o any) bool { q, ok := o.(*queue); return ok && q.qp != nil },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.srq != nil },
+	func(o any) bool { _, ok := o.(*openXRCD); return ok },
 	func(o any) bool { _, ok := o.(*completions); return ok },
 	func(o any) bool { _, ok := o.(*nicemu.AH); return ok },
 	func(o any) bool { _, ok := o.(*nicemu.MW); return ok },
@@ -349,6 +352,8 @@ func (x *session) destroyObject(o any) {
 		o.destroyID()
 	case *queue:
 		o.destroyQueue()
+	case *openXRCD:
+		x.server.leaveXRCD(o)
 	case *completions:
 		_ = o.destroyQueue()
 	case *nicemu.AH:

@@ -71,7 +71,7 @@ func TestRateLimit_IsThatOfTheNIC(t *testing.T) {
 	defer c.close()
 	k := c.greet()
 	a := must[deviceAnswer](c, opOpen, handleMsg{})
-	if a.RateLimitMin != 3 || a.RateLimitMax != 4e6 || a.RateLimitTypes != 1<<qp.RC|1<<qp.UC|1<<qp.UD {
+	if a.RateLimitMin != 3 || a.RateLimitMax != 4e6 || a.RateLimitTypes != 1<<qp.RC|1<<qp.UC|1<<qp.UD|1<<qp.XRCSend {
 		t.Errorf("limits of %d to %d kb/s for types %x", a.RateLimitMin, a.RateLimitMax, a.RateLimitTypes)
 	}
 	set := func(q qpAnswer, rate uint32) error {
@@ -182,7 +182,7 @@ func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 		{"a completion queue in use", opDestroyCQ, handleMsg{Handle: k.cq.Handle}, syscall.EBUSY},
 		{"a shared receive queue in use", opDestroySRQ, handleMsg{Handle: k.srq.Handle}, syscall.EBUSY},
 		{"too much inline", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 2, MaxInline: 1 << 20}, syscall.EINVAL},
-		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 9}, syscall.EOPNOTSUPP},
+		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 8}, syscall.EOPNOTSUPP},
 		{"a state", opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: 99}, syscall.EINVAL},
 		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.ENOENT},
 		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.ENOENT},

@@ -99,6 +99,10 @@ func (s *slice) hasMapped(addr, n uint64) bool {
 
 func (s *slice) isConnected() bool { return s.Data != nil }
 
+func (s *slice) openFile(fd int) (int, error) {
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+}
+
 func (s *slice) markEnded() { s.Data = nil }
 
 func (s *slice) closeProcess() {}

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define WEFT_ABI_VERSION 4
+#define WEFT_ABI_VERSION 5
 #define WEFT_MAX_MESSAGE 4096
 
 enum weft_op {
@@ -40,7 +40,7 @@ enum weft_op {
 	WEFT_MODIFY_SRQ,      /* modify_srq */
 	WEFT_QUERY_SRQ,       /* handle -> srq_attr */
 	WEFT_DESTROY_SRQ,     /* handle */
-	WEFT_CREATE_QP,       /* create_qp -> qp_answer; fd: the queues */
+	WEFT_CREATE_QP,       /* create_qp -> qp_answer; fd: the queues, but for IBV_QPT_XRC_RECV, which has none */
 	WEFT_MODIFY_QP,       /* modify_qp -> handle = the state */
 	WEFT_QUERY_QP,        /* handle -> qp_attr */
 	WEFT_DESTROY_QP,      /* handle */
@@ -52,6 +52,9 @@ enum weft_op {
 	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has reported */
 	WEFT_LOCATE,          /* locate -> locate_answer */
 	WEFT_SET_RATE_LIMIT,  /* rate_limit */
+	WEFT_OPEN_XRCD,       /* open_xrcd -> handle */
+	WEFT_CLOSE_XRCD,      /* handle */
+	WEFT_OPEN_QP,         /* open_qp -> qp_answer */
 
 	WEFT_CM_CREATE_CHANNEL = 64, /* -> handle; fd */
 	WEFT_CM_DESTROY_CHANNEL,     /* handle */
@@ -122,6 +125,8 @@ struct weft_device_answer {
 	uint32_t max_ah, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
 	uint32_t max_pkeys, ports, gids, ack_delay;
 	uint32_t rate_limit_min, rate_limit_max, rate_limit_types; /* kb/s; bits of enum ibv_qp_type */
+	uint32_t xrc; /* 1 if the device has XRC */
+	uint32_t reserved;
 };
 
 struct weft_port_answer {
@@ -203,7 +208,9 @@ struct weft_modify_cq {
 
 struct weft_create_srq {
 	uint32_t pd;
-	uint32_t max_wr, max_sge, reserved;
+	uint32_t max_wr, max_sge;
+	uint32_t xrcd, cq; /* of IBV_SRQT_XRC; else 0 */
+	uint32_t reserved;
 };
 
 struct weft_srq_answer {
@@ -211,6 +218,8 @@ struct weft_srq_answer {
 	uint32_t number; /* for the doorbell page */
 	uint32_t max_wr, max_sge;
 	uint32_t slots, stride;
+	uint32_t srq_num; /* of IBV_SRQT_XRC, what senders name; else 0 */
+	uint32_t reserved;
 };
 
 struct weft_modify_srq {
@@ -229,6 +238,24 @@ struct weft_create_qp {
 	uint32_t signal_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint32_t block_self_mcast;
+	uint32_t xrcd; /* of IBV_QPT_XRC_RECV, which has nothing else; else 0 */
+	uint32_t reserved;
+};
+
+enum { WEFT_XRCD_CREATE = 1, WEFT_XRCD_EXCLUSIVE = 2 };
+
+struct weft_open_xrcd {
+	uint32_t context;
+	int32_t fd; /* of the process; -1 for none */
+	uint32_t flags; /* WEFT_XRCD_* */
+	uint32_t reserved;
+};
+
+struct weft_open_qp {
+	uint32_t xrcd;
+	uint32_t qp_num;
+	uint32_t type;
+	uint32_t reserved;
 };
 
 struct weft_qp_answer {
@@ -397,7 +424,7 @@ struct weft_send {
 	uint32_t ah, remote_qpn, remote_qkey; /* of BIND_MW ah is the region's lkey */
 	uint32_t sges;
 	uint32_t inlined; /* bytes */
-	uint32_t reserved;
+	uint32_t remote_srqn; /* of IBV_QPT_XRC_SEND */
 };
 
 struct weft_sge {
@@ -439,7 +466,7 @@ struct weft_cqe {
 	uint32_t qp_num, src_qp, flags;
 	uint32_t pkey_index, sl;
 	uint32_t dropped; /* the library's: the entry's queue pair no longer exists */
-	uint32_t reserved;
+	uint32_t srq_num; /* of a message to an XRC_RECV queue pair; else 0 */
 	uint64_t time; /* ns of the lab's clock */
 };
 

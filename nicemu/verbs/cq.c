@@ -182,6 +182,23 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	return 0;
 }
 
+/* finish_shared frees a request of a shared receive queue and returns its ID. */
+static uint64_t finish_shared(struct weft_srq_object *srq, const struct weft_cqe *e)
+{
+	uint32_t cookie = (uint32_t)e->id;
+	uint64_t id;
+
+	if (cookie >= srq->max_wr)
+		return 0;
+	pthread_spin_lock(&srq->lock);
+	id = srq->wr_ids[cookie];
+	srq->next[cookie] = srq->free;
+	srq->free = cookie;
+	srq->outstanding--;
+	pthread_spin_unlock(&srq->lock);
+	return id;
+}
+
 /* finish frees the slot of a work request and returns its ID. */
 static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
 {
@@ -189,20 +206,8 @@ static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
 	struct weft_half *h = received ? &qp->recv : &qp->send;
 	uint64_t id;
 
-	if (received && qp->qp.srq) {
-		struct weft_srq_object *srq = to_srq(qp->qp.srq);
-		uint32_t cookie = (uint32_t)e->id;
-
-		if (cookie >= srq->max_wr)
-			return 0;
-		pthread_spin_lock(&srq->lock);
-		id = srq->wr_ids[cookie];
-		srq->next[cookie] = srq->free;
-		srq->free = cookie;
-		srq->outstanding--;
-		pthread_spin_unlock(&srq->lock);
-		return id;
-	}
+	if (received && qp->qp.srq)
+		return finish_shared(to_srq(qp->qp.srq), e);
 	id = h->wr_ids[e->id & h->mask];
 	/* Earlier ones that were not signaled have completed, too. */
 	__atomic_store_n(&h->done, (uint32_t)e->id + 1, __ATOMIC_RELEASE);
@@ -212,14 +217,21 @@ static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
 /* The opcode in the completion of a failed send is undefined in verbs, but the lab sets it. */
 static bool deliver(struct weft_context *c, const struct weft_cqe *e, struct ibv_wc *wc)
 {
-	struct weft_qp_object *qp;
-
 	if (e->dropped)
 		return false;
-	qp = weft_table_get(&c->numbers, e->qp_num);
-	if (!qp)
-		return false;
-	wc->wr_id = finish(qp, e);
+	if (e->srq_num) {
+		struct weft_srq_object *srq = weft_table_get(&c->srq_numbers, e->srq_num);
+
+		if (!srq)
+			return false;
+		wc->wr_id = finish_shared(srq, e);
+	} else {
+		struct weft_qp_object *qp = weft_table_get(&c->numbers, e->qp_num);
+
+		if (!qp)
+			return false;
+		wc->wr_id = finish(qp, e);
+	}
 	wc->status = e->status;
 	wc->opcode = e->opcode;
 	wc->vendor_err = e->vendor_err;
@@ -295,7 +307,7 @@ void weft_cq_clean(struct ibv_cq *ibv, uint32_t qp_num)
 	for (uint32_t i = cq->taken; i != __atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE); i++) {
 		struct weft_cqe *e = &cq->entries[i & (cq->slots - 1)];
 
-		if (e->qp_num != qp_num || e->dropped)
+		if (e->qp_num != qp_num || e->srq_num || e->dropped)
 			continue;
 		e->dropped = 1;
 		if (qp && qp->qp.srq && e->opcode & IBV_WC_RECV)

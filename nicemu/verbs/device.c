@@ -146,6 +146,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	init_table(&c->qps);
 	init_table(&c->srqs);
 	init_table(&c->numbers);
+	init_table(&c->srq_numbers);
 	__atomic_add_fetch(&to_device(device)->refs, 1, __ATOMIC_RELAXED);
 	c->verbs.sz = sizeof(c->verbs);
 	c->verbs.query_port = weft_query_port;
@@ -156,6 +157,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.create_cq_ex = weft_create_cq_ex;
 	c->verbs.query_rt_values = weft_query_rt_values;
 	c->verbs.create_srq_ex = weft_create_srq_ex;
+	c->verbs.open_xrcd = weft_open_xrcd;
+	c->verbs.close_xrcd = weft_close_xrcd;
+	c->verbs.open_qp = weft_open_qp;
+	c->verbs.get_srq_num = weft_get_srq_num;
 	c->verbs.advise_mr = weft_advise_mr;
 	c->verbs.alloc_td = weft_alloc_td;
 	c->verbs.dealloc_td = weft_dealloc_td;
@@ -189,6 +194,7 @@ int ibv_close_device(struct ibv_context *context)
 	free(c->qps.slots);
 	free(c->srqs.slots);
 	free(c->numbers.slots);
+	free(c->srq_numbers.slots);
 	free(c);
 	return 0;
 }
@@ -210,7 +216,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	a->max_qp_wr = d->max_qp_wr;
 	a->device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |
 			      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE * !!d->srq_resize |
-			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC * !!d->xrc;
 	a->max_sge = a->max_sge_rd = d->max_sge;
 	a->max_cq = d->max_cq;
 	a->max_cqe = d->max_cqe;
@@ -278,6 +284,8 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	all.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
 	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	d = &to_context(c)->device;
+	if (d->xrc)
+		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
 	all.packet_pacing_caps = (struct ibv_packet_pacing_caps){ d->rate_limit_min, d->rate_limit_max, d->rate_limit_types };
 	all.cq_mod_caps.max_cq_count = all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);

@@ -7,6 +7,7 @@ uint32_t weft_operations(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return WEFT_SENDS | WEFT_WRITES | WEFT_OP(IBV_WR_RDMA_READ) | WEFT_ATOMICS | WEFT_LOCALS;
 	case IBV_QPT_UC:
 		return (WEFT_SENDS & ~WEFT_OP(IBV_WR_SEND_WITH_INV)) | WEFT_WRITES | WEFT_LOCALS;
@@ -49,6 +50,8 @@ static void put_operation(struct weft_send *s, const struct ibv_qp *qp, const st
 	default:
 		break;
 	}
+	if (qp->qp_type == IBV_QPT_XRC_SEND)
+		s->remote_srqn = wr->qp_type.xrc.remote_srqn;
 	if (qp->qp_type == IBV_QPT_UD) {
 		s->ah = wr->wr.ud.ah->handle;
 		s->remote_qpn = wr->wr.ud.remote_qpn;
@@ -134,11 +137,12 @@ int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	uint32_t before;
 	int error = 0;
 
-	if (qp->session->dead || ibv->state == IBV_QPS_RESET || ibv->srq) {
+	if (qp->session->dead || ibv->state == IBV_QPS_RESET || ibv->srq || weft_is_xrc(ibv)) {
 		*bad = wr;
 		if (qp->session->dead)
 			return weft_error(EIO);
-		return weft_refuse(EINVAL, "receive at queue pair %u: it %s", ibv->qp_num, ibv->srq ? "has a shared receive queue" : "is in RESET");
+		return weft_refuse(EINVAL, "receive at queue pair %u: it %s", ibv->qp_num,
+				   weft_is_xrc(ibv) ? "has no receives, as it is of type XRC" : ibv->srq ? "has a shared receive queue" : "is in RESET");
 	}
 	pthread_spin_lock(&h->lock);
 	before = h->posted;

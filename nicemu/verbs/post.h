@@ -68,11 +68,15 @@ static inline void weft_publish(struct weft_qp_object *qp, struct weft_half *h)
 	weft_ring(qp->session, qp->number);
 }
 
+static inline bool weft_is_xrc(const struct ibv_qp *qp) { return qp->qp_type == IBV_QPT_XRC_SEND || qp->qp_type == IBV_QPT_XRC_RECV; }
+
 /* weft_may_send returns 0, or the error why nothing can be posted to the send queue now. */
 static inline int weft_may_send(const struct weft_qp_object *qp)
 {
 	if (qp->session->dead)
 		return weft_error(EIO);
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+		return weft_refuse(EINVAL, "post to queue pair %u: it sends nothing, as it is of type XRC_RECV", qp->qp.qp_num);
 	/* The lab itself moves it to SQE and ERR, where posting is allowed. */
 	if (qp->qp.state < IBV_QPS_RTS)
 		return weft_refuse(EINVAL, "post to queue pair %u: it is not in RTS yet", qp->qp.qp_num);

@@ -63,7 +63,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, b
 
 	if (!qp)
 		return weft_fail(ENOMEM);
-	if (!attr->send_cq || !attr->recv_cq) {
+	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND) || attr->qp_type == IBV_QPT_XRC_RECV) {
 		free(qp);
 		return weft_fail(EINVAL);
 	}
@@ -96,7 +96,7 @@ failed:
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) { return create(pd, attr, false); }
 
-#define EX_ATTRS (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define EX_ATTRS (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 static uint32_t create_flags(const struct ibv_qp_init_attr_ex *ex)
 {
@@ -106,7 +106,11 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *ex)
 /* is_offered reports whether the requested features of a queue pair are supported. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *ex)
 {
-	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD))
+	bool target = ex->qp_type == IBV_QPT_XRC_RECV;
+
+	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD || target))
+		return false;
+	if (ex->comp_mask & IBV_QP_INIT_ATTR_XRCD && !target)
 		return false;
 	if (create_flags(ex) & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 		return false;
@@ -123,9 +127,10 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	};
 	struct ibv_qp *qp;
 
-	(void)c;
 	if (!is_offered(ex))
 		return weft_fail(EOPNOTSUPP);
+	if (ex->qp_type == IBV_QPT_XRC_RECV)
+		return weft_create_target(c, ex);
 	qp = create(ex->pd, &attr, create_flags(ex) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	if (!qp)
 		return NULL;
@@ -178,8 +183,9 @@ static void forget(struct weft_half *h)
 /* clean removes a queue pair's entries from its completion queues. */
 static void clean(struct ibv_qp *qp)
 {
-	weft_cq_clean(qp->send_cq, qp->qp_num);
-	if (qp->recv_cq != qp->send_cq)
+	if (qp->send_cq)
+		weft_cq_clean(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 		weft_cq_clean(qp->recv_cq, qp->qp_num);
 }
 
@@ -272,7 +278,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return error;
 	clean(ibv);
 	weft_table_remove(&c->qps, ibv->handle);
-	weft_table_remove(&c->numbers, ibv->qp_num);
+	if (ibv->qp_type != IBV_QPT_XRC_RECV)
+		weft_table_remove(&c->numbers, ibv->qp_num);
 	pthread_mutex_lock(&ibv->mutex);
 	while (!qp->session->dead && ibv->events_completed != qp->async_events)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);

@@ -14,11 +14,25 @@ static void free_srq(struct weft_srq_object *srq)
 	free(srq);
 }
 
+/* enlist enters a queue into the tables of its context. */
+static bool enlist(struct weft_context *c, uint32_t handle, uint32_t srq_num, struct weft_srq_object *srq)
+{
+	if (weft_table_put(&c->srqs, handle, srq))
+		return false;
+	if (srq_num && weft_table_put(&c->srq_numbers, srq_num, srq)) {
+		weft_table_remove(&c->srqs, handle);
+		return false;
+	}
+	return true;
+}
+
 /* The limit in attr is not looked at: "irrelevant for ibv_create_srq" (ibv_create_srq(3)). */
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+static struct ibv_srq *create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct weft_context *c = to_context(pd->context);
-	struct weft_create_srq q = { .pd = pd->handle, .max_wr = attr->attr.max_wr, .max_sge = attr->attr.max_sge };
+	struct weft_create_srq q = {
+		.pd = pd->handle, .max_wr = attr->attr.max_wr, .max_sge = attr->attr.max_sge, .xrcd = weft_xrcd_handle(xrcd), .cq = cq ? cq->handle : 0,
+	};
 	struct weft_srq_object *srq = calloc(1, sizeof(*srq));
 	struct weft_srq_answer a;
 	int error, fd;
@@ -35,13 +49,14 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	srq->ring = weft_map(fd, srq->size);
 	srq->next = calloc(a.max_wr, sizeof(*srq->next));
 	srq->wr_ids = weft_table_of(pd, a.max_wr, &srq->theirs);
-	if (!srq->ring || !srq->next || !srq->wr_ids || weft_table_put(&c->srqs, a.handle, srq)) {
+	if (!srq->ring || !srq->next || !srq->wr_ids || !enlist(c, a.handle, a.srq_num, srq)) {
 		weft_call_handle(c->session, WEFT_DESTROY_SRQ, a.handle);
 		error = ENOMEM;
 		goto failed;
 	}
 	srq->slots = (char *)srq->ring + WEFT_PAGE;
 	srq->number = a.number;
+	srq->srq_num = a.srq_num;
 	srq->mask = a.slots - 1;
 	srq->stride = a.stride;
 	srq->max_wr = a.max_wr;
@@ -60,18 +75,37 @@ failed:
 	return weft_fail(error);
 }
 
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr) { return create(pd, attr, NULL, NULL); }
+
+/* is_whole reports whether the attributes of a queue of an XRC domain are there. */
+static bool is_whole(const struct ibv_srq_init_attr_ex *ex)
+{
+	return ex->comp_mask & IBV_SRQ_INIT_ATTR_PD && ex->comp_mask & IBV_SRQ_INIT_ATTR_XRCD && ex->comp_mask & IBV_SRQ_INIT_ATTR_CQ && ex->xrcd && ex->cq;
+}
+
 struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *ex)
 {
 	struct ibv_srq_init_attr attr = { ex->srq_context, ex->attr };
+	bool xrc = ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && ex->srq_type == IBV_SRQT_XRC;
 	struct ibv_srq *srq;
 
 	(void)c;
-	if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_PD) || (ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && ex->srq_type != IBV_SRQT_BASIC))
+	if (xrc && !is_whole(ex))
+		return weft_fail(EINVAL);
+	if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_PD) || (ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && ex->srq_type != IBV_SRQT_BASIC && !xrc))
 		return weft_fail(EOPNOTSUPP);
-	srq = ibv_create_srq(ex->pd, &attr);
+	srq = create(ex->pd, &attr, xrc ? ex->xrcd : NULL, xrc ? ex->cq : NULL);
 	if (srq)
 		ex->attr = attr.attr;
 	return srq;
+}
+
+int weft_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	if (!to_srq(srq)->srq_num)
+		return weft_error(EINVAL);
+	*number = to_srq(srq)->srq_num;
+	return 0;
 }
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
@@ -105,6 +139,8 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (error && !srq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->srqs, ibv->handle);
+	if (srq->srq_num)
+		weft_table_remove(&to_context(ibv->context)->srq_numbers, srq->srq_num); /* its entries vanish from the completion queue */
 	pthread_mutex_lock(&ibv->mutex);
 	while (!srq->session->dead && ibv->events_completed != srq->async_events)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);

@@ -127,7 +127,8 @@ struct weft_context {
 	uint32_t number; /* of the device */
 	struct weft_waiters waiters; /* for asynchronous events */
 	struct weft_table cqs, qps, srqs; /* by handle */
-	struct weft_table numbers;        /* queue pairs by number */
+	struct weft_table numbers;        /* queue pairs by number, but for those of type XRC_RECV, which no completion needs */
+	struct weft_table srq_numbers;    /* shared receive queues of XRC domains by number */
 	struct weft_context *next, **link; /* in the list of open devices */
 };
 
@@ -197,6 +198,7 @@ struct weft_srq_object {
 	char *slots;
 	size_t size;
 	uint32_t number, mask, stride, max_wr, max_sge;
+	uint32_t srq_num; /* in an XRC domain; else 0 */
 	uint32_t posted, outstanding;
 	uint32_t free;      /* first free cookie */
 	uint32_t *next;     /* of a free cookie */
@@ -234,7 +236,7 @@ struct weft_qp_object {
 	struct weft_send *building; /* NULL if none */
 	uint32_t before;            /* posted at wr_start */
 	int error;
-	bool addressed; /* of building: the datagram's destination is set */
+	bool addressed; /* of building: the datagram's destination, or the peer's shared receive queue, is set */
 };
 
 static inline struct weft_cq_object *to_cq(struct ibv_cq *cq) { return (struct weft_cq_object *)cq; }
@@ -255,11 +257,21 @@ int weft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 int weft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int weft_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+struct ibv_xrcd *weft_open_xrcd(struct ibv_context *c, struct ibv_xrcd_init_attr *attr);
+int weft_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *weft_open_qp(struct ibv_context *c, struct ibv_qp_open_attr *attr);
+int weft_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t n);
 int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int weft_dealloc_mw(struct ibv_mw *mw);
+
+/* weft_xrcd_handle returns the handle of an XRC domain; 0 for NULL. */
+uint32_t weft_xrcd_handle(struct ibv_xrcd *xrcd);
+
+/* weft_create_target makes a queue pair of type XRC_RECV. */
+struct ibv_qp *weft_create_target(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
 
 /* weft_operations returns the operations of queue pairs of a type, by enum ibv_wr_opcode. */
 uint32_t weft_operations(enum ibv_qp_type type);

@@ -17,12 +17,18 @@ static void fail(struct weft_qp_object *qp, int error)
 	qp->building = NULL;
 }
 
+/* needs_address reports whether a work request needs wr_set_ud_addr or wr_set_xrc_srqn. */
+static bool needs_address(const struct weft_qp_object *qp, const struct weft_send *s)
+{
+	return qp->qp.qp_type == IBV_QPT_UD || (qp->qp.qp_type == IBV_QPT_XRC_SEND && !weft_is(s->opcode, WEFT_LOCALS));
+}
+
 /* finish ends the work request that is being built. */
 static void finish(struct weft_qp_object *qp)
 {
 	const struct weft_send *s = qp->building;
 
-	if (s && ((qp->qp.qp_type == IBV_QPT_UD && !qp->addressed) || (weft_is(s->opcode, WEFT_ATOMICS) && !s->sges)))
+	if (s && ((needs_address(qp, s) && !qp->addressed) || (weft_is(s->opcode, WEFT_ATOMICS) && !s->sges)))
 		fail(qp, EINVAL);
 	qp->building = NULL;
 }
@@ -121,8 +127,15 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t n, uint16_t ms
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 {
-	(void)srqn;
-	fail(to_object(ex), EOPNOTSUPP);
+	struct weft_qp_object *qp = to_object(ex);
+	struct weft_send *s = qp->building;
+
+	if (!s || qp->qp.qp_type != IBV_QPT_XRC_SEND) {
+		fail(qp, EINVAL);
+		return;
+	}
+	s->remote_srqn = srqn;
+	qp->addressed = true;
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *value)
