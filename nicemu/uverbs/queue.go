@@ -199,7 +199,7 @@ func (x *session) modifyQP(q *qpAttr) answer {
 	if err != nil {
 		return failedAnswer(err)
 	}
-	m := qp.Mask(q.Mask)
+	m := maskOf(k.qp.Type(), q.Mask)
 	if err := q.checkRanges(m); err != nil {
 		return failedAnswer(err)
 	}
@@ -219,6 +219,19 @@ func (x *session) modifyQP(q *qpAttr) answer {
 		k.mem.wordAt(recvIndex).Store(0)
 	}
 	return answer{body: handleMsg{Handle: uint32(k.qp.State())}}
+}
+
+// maskOf returns the attributes that a program sets. Programs give both ends of XRC all attributes of
+// RC; the kernel ignores those of the other end (modify_qp_mask in uverbs_cmd.c).
+func maskOf(t qp.Type, mask uint32) qp.Mask {
+	switch m := qp.Mask(mask); t {
+	case qp.XRCSend:
+		return m &^ (qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer)
+	case qp.XRCRecv:
+		return m &^ (qp.MaskMaxQPRdAtomic | qp.MaskRetryCnt | qp.MaskRNRRetry)
+	default:
+		return m
+	}
 }
 
 // checkRanges checks the attributes of a mask whose types in package qp have fewer bits.
