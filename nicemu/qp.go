@@ -615,6 +615,9 @@ func (d *Device) rescheduleQP(now units.Time, q *QP) {
 	}
 	prio, ack, urgent, ready := q.prio, q.ack, false, false
 	due := q.engine.NextExpiry()
+	if q.broken {
+		due = now
+	}
 	switch q.offer.Kind {
 	case transport.Nothing:
 		if window > 0 && q.engine.IsBusy() { // time may open it

@@ -1,6 +1,7 @@
 package nicemu
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/memory"
@@ -127,4 +128,30 @@ func TestMarksOnTheDead(t *testing.T) {
 		t.Errorf("%d CNPs for %d marks", c.NPCNPSent, c.NPECNMarked)
 	}
 	expect(t, "requester", a.poll(), "0 IBV_WC_RETRY_EXC_ERR")
+}
+
+// TestOverrun_EndsTheReceiver: a message that overruns the completion queue of its receiver ends the
+// queue pair, even if nothing else is to come.
+func TestOverrun_EndsTheReceiver(t *testing.T) {
+	w := newWorld(t, 2)
+	client, b := w.host(0), w.host(1)
+	small, err := b.CreateCQ(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := b.pd.CreateQP(QPConfig{Type: RC, SendCQ: b.cq, RecvCQ: small, Cap: QPCap{MaxRecvWR: 4, MaxRecvSGE: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := client.qp(RC)
+	join(t, x, q, qp.MTU1024, false)
+	for range 2 {
+		if err := errors.Join(q.PostRecv(&RecvWR{}), x.PostSend(&SendWR{Op: OpSend})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(units.Millisecond)
+	if q.State() != StateErr {
+		t.Errorf("it is in %v", q.State())
+	}
 }
