@@ -35,7 +35,6 @@ var allowedSkips = []struct{ tests, reason, why string }{
 	{`[Dd]ma[Bb]uf`, `dmabuf|/dev/dri|GPU`, "GPUs, and refused: dmabuf"},
 	{`huge`, `no huge pages`, "the machine has no huge pages set aside"},
 	{`raw|rss|flow|timestamp|RawQp|Flow`, `QP type 8 is not|Raw Packet QP`, "refused: raw packets"},
-	{`xrc|XRC`, `XRCD`, "refused: XRC"},
 	{`[Dd]evice|DM|dm_|shared_pd`, `Device memory`, "refused: device memory"},
 	{`tag_matching`, `Extended CQ is not supported`, "refused: tag matching"},
 	{`test_shared_pd`, `Importing a device`, "refused: imported objects"},

@@ -468,7 +468,7 @@ const struct check basics[] = {
 
 int main(int argc, char **argv)
 {
-	const struct check *lists[] = { basics, extended, misuses, unread, connections, features, sockets };
+	const struct check *lists[] = { basics, extended, misuses, unread, connections, features, sockets, extended_connections };
 
 	if (argc > 1 && !strcmp(argv[1], "keep"))
 		return keep(argv[2]);

@@ -212,9 +212,9 @@ static void wr_errors(void)
 	enum { NO_OPERATION, TOO_MANY, TOO_LONG, NO_WORK, TWICE, INLINE_READ, INLINE_ATOMIC, ATOMIC_LENGTH, ATOMIC_ALONE, BIND_DATA, ADDRESS, FULL, TSO, XRC, CASES };
 	static const char *const names[] = {
 		"an operation that was not asked for", "too many elements", "too many inline bytes", "data without work", "data twice", "inline bytes of a READ",
-		"inline bytes of an atomic", "an atomic of 4 bytes", "an atomic without data", "data of an invalidation", "an address for RC", "a full queue", "TSO", "XRC",
+		"inline bytes of an atomic", "an atomic of 4 bytes", "an atomic without data", "data of an invalidation", "an address for RC", "a full queue", "TSO", "the number of a shared receive queue",
 	};
-	static const int errors[CASES] = { [FULL] = ENOMEM, [TSO] = EOPNOTSUPP, [XRC] = EOPNOTSUPP };
+	static const int errors[CASES] = { [FULL] = ENOMEM, [TSO] = EOPNOTSUPP };
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_sge sges[3] = { 0 };
 	struct ibv_qp *b, *plain;

@@ -103,6 +103,6 @@ struct check {
 };
 
 int keep(const char *to);
-extern const struct check basics[], extended[], misuses[], unread[], connections[], features[], sockets[];
+extern const struct check basics[], extended[], misuses[], unread[], connections[], features[], sockets[], extended_connections[];
 
 #endif
