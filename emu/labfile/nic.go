@@ -64,8 +64,8 @@ func (f *NICForm) MergeOver(r *yamlfile.Reader, base *NICForm) *NIC {
 
 // NIC holds the settings of an RDMA NIC.
 type NIC struct {
-	Control     *Control             `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
-	Recovery    *Recovery            `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair: its name, or {name: {settings}}; default go-back-n"`
+	Control     *Control             `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC, UC and XRC queue pair: its name, or {name: {settings}}; default none"`
+	Recovery    *Recovery            `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC and XRC queue pair: its name, or {name: {settings}}; default go-back-n"`
 	MTU         *PathMTU             `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
 	DSCP        *DSCP                `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector has no traffic class, 0 to 63; default 0"`
 	AckDSCP     *DSCP                `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and atomic responses, 0 to 63, which selects their class; default the one that the rate control needs, or the data's"`

@@ -520,7 +520,7 @@ static void rate_limit(void)
 	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 	EQUAL("qp_rate_limit_min", device.packet_pacing_caps.qp_rate_limit_min, 1);
 	EQUAL("qp_rate_limit_max", device.packet_pacing_caps.qp_rate_limit_max, 5000000);
-	EQUAL("supported_qpts", device.packet_pacing_caps.supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD);
+	EQUAL("supported_qpts", device.packet_pacing_caps.supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND);
 	x = timed_cq();
 	a = new_qp(ibv_cq_ex_to_cq(x), NULL, 10);
 	b = new_qp(cq, NULL, 10);
