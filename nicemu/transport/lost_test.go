@@ -91,6 +91,67 @@ func TestLossRecovery_CompletesEverythingWhicheverPacketIsLost(t *testing.T) {
 	}
 }
 
+// newXRCPair makes an initiator with work of each kind, and its target.
+func newXRCPair(t testing.TB, recovery func() Recovery) *pair {
+	t.Helper()
+	p := newAgents(1, faults{}, 16<<10)
+	a, b := p.sides[0], p.sides[1]
+	b.shared = &posted{}
+	for i, c := range []Config{
+		{Memory: a.memory, SendCQ: sends{a}, MaxSend: 5, MaxSGE: 3},
+		{Domain: domainOf(Destination{5, b.memory, b.shared, recvs{b}})},
+	} {
+		c.Service, c.Number, c.Recovery = roce.XRC, uint32(i), recovery
+		q, err := New(c)
+		for state := qp.Init; state <= qp.RTS && err == nil; state++ {
+			err = q.Modify(state, Attr{
+				PathMTU: 256, MaxRdAtomic: 2, MaxDestRdAtomic: 2, Access: open, DestQP: uint32(1 - i), MinRNRTimer: 1, Timeout: 8, RetryCount: 7, RNRRetry: infinite,
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.sides[i].qp, p.channel.ends[i] = q, q
+	}
+	for op := Send; op <= FetchAdd; op++ {
+		if op != SendInvalidate {
+			n := 600
+			if op.isAtomic() {
+				n = atomicLen
+			}
+			a.addRequest(op, 8*int(op), n)
+		}
+	}
+	for i := range a.work {
+		a.work[i].SRQ = 5
+	}
+	return p
+}
+
+// TestXRC_CompletesEverythingWhicheverPacketIsLost is the same for an XRC initiator and its target.
+func TestXRC_CompletesEverythingWhicheverPacketIsLost(t *testing.T) {
+	for _, name := range []string{"go-back-n", "connectx-3"} {
+		t.Run(name, func(t *testing.T) {
+			for n, packets := 0, 1; n <= packets; n++ { // none is lost at first
+				p := newXRCPair(t, recoveries[name])
+				p.channel.each = func(_ int, packet *roce.Packet) {
+					if packet.BTH.Opcode.Service() != roce.XRC {
+						t.Errorf("a packet is a %v", packet.BTH.Opcode)
+					}
+				}
+				p.channel.fate = func(sent int) fate { return fate{lost: sent == n} }
+				if !p.channel.run(units.Second) {
+					t.Fatalf("without packet %d it does not come to an end", n)
+				}
+				p.sides[0].checkWhole(t)
+				if n == 0 {
+					packets = p.channel.sent
+				}
+			}
+		})
+	}
+}
+
 // TestLossRecovery_GivesUpWhenTheChannelDies lets the channel lose everything from some packet on:
 // both queue pairs give up, and their completions are true.
 func TestLossRecovery_GivesUpWhenTheChannelDies(t *testing.T) {

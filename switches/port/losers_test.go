@@ -47,13 +47,15 @@ func TestLosers_SeparatesFlows(t *testing.T) {
 		l.recordLoss(rocePacket(3, 18, 8, write))
 		l.recordLoss(rocePacket(4, 17, 8, write))
 		l.recordLoss(rocePacket(4, 17, 8, response))
+		l.recordLoss(rocePacket(5, 17, 8, roce.XRC.WithOperation(roce.SendMiddle)))
+		l.recordLoss(rocePacket(5, 17, 8, roce.XRC.WithOperation(roce.Ack)))
 		l.recordLoss(&packet.Packet{Flow: 2, Origin: 3})
 		l.recordLoss(rocePacket(3, 17, 9, roce.RC.WithOperation(roce.Ack)))
 		l.recordLoss(rocePacket(3, 17, 9, roce.UD.WithOperation(roce.SendOnly)))
 		l.recordLoss(rocePacket(3, 17, 9, roce.NotifyCongestion))
 		l.recordLoss(&packet.Packet{Kind: packet.Real})
 	}
-	if len(l.order) != 5 {
+	if len(l.order) != 6 {
 		t.Fatalf("%d losers", len(l.order))
 	}
 	for i, x := range l.order {
@@ -61,7 +63,7 @@ func TestLosers_SeparatesFlows(t *testing.T) {
 			t.Errorf("number %d: %+v", i, *x)
 		}
 	}
-	if x := l.order[4]; x.Flow != 2 || x.Times != 0 {
+	if x := l.order[5]; x.Flow != 2 || x.Times != 0 {
 		t.Errorf("the modelled flow: %+v", *x)
 	}
 }

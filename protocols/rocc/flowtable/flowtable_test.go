@@ -195,6 +195,8 @@ func TestCounts(t *testing.T) {
 		"UD SEND":               {nic(roce.UD.WithOperation(roce.SendOnly)), true},
 		"acknowledgement":       {nic(roce.RC.WithOperation(roce.Ack)), false},
 		"atomic acknowledge":    {nic(roce.RC.WithOperation(roce.AtomicAck)), false},
+		"XRC WRITE":             {nic(roce.XRC.WithOperation(roce.WriteMiddle)), true},
+		"XRC acknowledgement":   {nic(roce.XRC.WithOperation(roce.Ack)), false},
 		"CNP":                   {nic(roce.NotifyCongestion), false},
 		"a guest's WRITE":       {frame(4, roce.RC.WithOperation(roce.WriteOnly), 99), true},
 		"a guest's ack, IPv4":   {frame(4, roce.RC.WithOperation(roce.Ack), 99), false},
