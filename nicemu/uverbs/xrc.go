@@ -26,7 +26,7 @@ type inode struct {
 type sharedXRCD struct {
 	*nicemu.XRCD
 	file    inode // zero if no other process can open it
-	handles int
+	handles []*openXRCD
 	qps     map[uint32]*sharedQP // by number
 }
 
@@ -34,6 +34,7 @@ type sharedXRCD struct {
 // reused for another file.
 type openXRCD struct {
 	*sharedXRCD
+	memory  host // of the process
 	context *opened
 	fd      int // -1 without a file
 	users   int // queue pairs and shared receive queues of the process
@@ -56,7 +57,7 @@ func (x *session) openXRCD(q *openXRCDMsg) answer {
 	if err != nil {
 		return failedAnswer(err)
 	}
-	o := &openXRCD{context: c, fd: -1}
+	o := &openXRCD{memory: x.memory, context: c, fd: -1}
 	var file inode
 	if q.FD >= 0 {
 		if o.fd, err = x.memory.openFile(int(q.FD)); err != nil {
@@ -71,7 +72,7 @@ func (x *session) openXRCD(q *openXRCDMsg) answer {
 		o.closeFile()
 		return failedAnswer(err)
 	}
-	o.handles++
+	o.handles = append(o.handles, o)
 	return x.madeAnswer(o)
 }
 
@@ -87,6 +88,9 @@ func inodeOf(d *nicemu.Device, fd int) (inode, error) {
 func (s *Server) findXRCD(d *nicemu.Device, file inode, flags uint32) (*sharedXRCD, error) {
 	if file.device != nil {
 		known := s.xrcds[file]
+		if known != nil && !known.isOpen() {
+			known = nil // it ends with the last of its sessions
+		}
 		switch {
 		case known != nil && flags&flagExclusive != 0:
 			return nil, fmt.Errorf("%w: the file has an XRC domain already: leave O_EXCL out to open it", syscall.EINVAL)
@@ -107,6 +111,11 @@ func (s *Server) findXRCD(d *nicemu.Device, file inode, flags uint32) (*sharedXR
 	return shared, nil
 }
 
+// isOpen reports whether a process that still exists has the domain open.
+func (d *sharedXRCD) isOpen() bool {
+	return slices.ContainsFunc(d.handles, func(o *openXRCD) bool { return o.memory.isConnected() })
+}
+
 func (x *session) closeXRCD(q *handleMsg) answer {
 	o, err := getObject[*openXRCD](x, q.Handle, "XRC domain")
 	if err != nil {
@@ -125,9 +134,14 @@ func (x *session) closeXRCD(q *handleMsg) answer {
 // leaveXRCD gives up a process's handle of an XRC domain, and closes the domain with the last one:
 // then no process has objects in it.
 func (s *Server) leaveXRCD(o *openXRCD) {
-	if o.handles--; o.handles == 0 {
-		_ = o.Close()
-		delete(s.xrcds, o.file)
+	d := o.sharedXRCD
+	d.handles = slices.DeleteFunc(d.handles, func(h *openXRCD) bool { return h == o })
+	if len(d.handles) > 0 {
+		return
+	}
+	_ = d.Close()
+	if s.xrcds[d.file] == d {
+		delete(s.xrcds, d.file)
 	}
 }
 

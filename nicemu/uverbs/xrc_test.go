@@ -61,14 +61,24 @@ func TestXRCD_IsSharedByAFile(t *testing.T) {
 	apart := b.openDomain(kb.context, another, flagCreate)
 	alone := b.openDomain(kb.context, -1, flagCreate)
 	domainOf := func(c *client, handle uint32) *sharedXRCD { return c.objects[handle].it.(*openXRCD).sharedXRCD }
-	if x := domainOf(a, first); x != domainOf(b, second) || x != domainOf(b, third) || x == domainOf(b, apart) || x == domainOf(b, alone) || x.handles != 3 {
-		t.Errorf("the first domain has %d handles", x.handles)
+	if x := domainOf(a, first); x != domainOf(b, second) || x != domainOf(b, third) || x == domainOf(b, apart) || x == domainOf(b, alone) || len(x.handles) != 3 {
+		t.Errorf("the first domain has %d handles", len(x.handles))
 	}
 	must[none](b, opCloseXRCD, handleMsg{Handle: third})
 	refuses("closed twice", b.ask(opCloseXRCD, handleMsg{Handle: third}).err, syscall.ENOENT)
 	a.close()
 	b.openDomain(kb.context, fd, 0)
+	// A process that has ended holds no domain, even before its session has ended.
+	b.memory.markEnded()
+	c := w.connect()
+	kc := c.greet()
+	refuses("its processes have ended", ask(c, kc.context, fd, 0), syscall.EAGAIN)
+	next := c.openDomain(kc.context, fd, flagCreate|flagExclusive)
 	b.close()
+	if w.server.xrcds[domainOf(c, next).file] != domainOf(c, next) {
+		t.Error("the end of the old domain has taken the new one along")
+	}
+	c.close()
 	if len(w.server.xrcds) != 0 || len(w.server.targets) != 0 {
 		t.Errorf("%d domains and %d queue pairs are left", len(w.server.xrcds), len(w.server.targets))
 	}
