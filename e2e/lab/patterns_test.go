@@ -27,6 +27,7 @@ topology:
   nodes: {h1: {attach: tap}}
 workload:
   - {flow-permutation: {sizes: 10KB, count: 20}}
+  - {flow-permutation: {name: kept, sizes: 10KB, count: 20, connections: per-pair}}
   - {requests: {aggregators: h2, request: 100B, response: 1KB, think: 1ms, count: 20}}
   - {flow-permutation: {name: tcp, sizes: 10KB, count: 20, by: tcp}}
   - {flow-permutation: {name: ndp, sizes: 10KB, count: 20, by: ndp}}
@@ -34,17 +35,17 @@ workload:
 `)
 			l.Workers = workers
 			file := filepath.Join(dir, "f.csv")
-			const want = 4*20 + 2*3*20 + 4*20 + 4*20 + 1
+			const want = 4*20 + 4*20 + 2*3*20 + 4*20 + 4*20 + 1
 			var r report.Report
 			out := l.Must("up", "--workload", "--for", "1s", "--json", "--flow-records", file, "--size-bins", "5KB", l.File)
 			if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Patterns == nil || len(r.Patterns.Patterns) != 5 || len(r.Patterns.Bins) != 2 {
+			if r.Patterns == nil || len(r.Patterns.Patterns) != 6 || len(r.Patterns.Bins) != 2 {
 				t.Fatalf("patterns %+v", r.Patterns)
 			}
 			b := r.Patterns.Bins
-			if b[0].Done != 120 || b[1].Done != 241 || b[1].FCT50 < 500e-6 || len(r.Patterns.Open) > 0 {
+			if b[0].Done != 120 || b[1].Done != 321 || b[1].FCT50 < 500e-6 || len(r.Patterns.Open) > 0 {
 				t.Errorf("%+v", r.Patterns)
 			}
 			text, err := os.ReadFile(file)

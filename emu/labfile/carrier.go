@@ -54,7 +54,7 @@ func (CarrierForm) MakeSchema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 // Carrier is the carrier of flows, with its settings: one of the fields is set.
 type Carrier struct {
 	yamlfile.OneKey `yaml:",inline"`
-	RDMA            *RDMAFlows `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; rate control starts afresh for each flow"`
+	RDMA            *RDMAFlows `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; rate control starts afresh for each flow, unless connections is per-pair"`
 	TCP             *TCPFlows  `yaml:"tcp,omitempty" jsonschema_description:"TCP connections, modelled at both ends; one for each flow"`
 	NDP             *NDPFlows  `yaml:"ndp,omitempty" jsonschema_description:"NDP connections, modelled at both ends: switches trim, receivers pull"`
 	UDP             *UDPFlows  `yaml:"udp,omitempty" jsonschema_description:"datagrams at a fixed rate, without acknowledgements or retransmissions"`

@@ -47,8 +47,27 @@ type FlowList struct {
 // Pattern holds the keys of every entry of the workload with a pattern of
 // flows.
 type Pattern struct {
-	Name *string      `yaml:"name,omitempty" jsonschema_description:"name in records, which also seeds the pattern's random numbers; default the entry's key"`
-	By   *CarrierForm `yaml:"by,omitempty" jsonschema_description:"transport of the flows: rdma, tcp, ndp, udp, or one of them with settings; default rdma"`
+	Name        *string      `yaml:"name,omitempty" jsonschema_description:"name in records, which also seeds the pattern's random numbers; default the entry's key"`
+	By          *CarrierForm `yaml:"by,omitempty" jsonschema_description:"transport of the flows: rdma, tcp, ndp, udp, or one of them with settings; default rdma"`
+	Connections *Connections `yaml:"connections,omitempty" jsonschema_description:"per-pair: the flows from one host to another share a queue pair and its rate control, which outlive them; only by rdma. Default per-flow: each flow begins anew"`
+}
+
+// Connections says which flows of a pattern use the same connection.
+type Connections uint8
+
+// The values of Connections.
+const (
+	PerFlow Connections = iota
+	PerPair
+)
+
+var connectionsNames = []string{"per-flow", "per-pair"}
+
+// UnmarshalText reads one of connectionsNames.
+func (c *Connections) UnmarshalText(b []byte) error { return unmarshalName(c, b, connectionsNames) }
+
+func (Connections) MakeSchema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.EnumSchema(connectionsNames...)
 }
 
 // Span is when flows are created.

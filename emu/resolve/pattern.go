@@ -117,6 +117,7 @@ func (e *patternEntry) addPattern(f *labfile.Workload) {
 		return
 	}
 	t := plan.Traffic{Name: e.stream.Name, Pattern: p}
+	e.checkConnections(p)
 	switch {
 	case e.rdma:
 		t.RDMA = e.byRDMA(p)

@@ -17,13 +17,16 @@ func (e *patternEntry) byRDMA(p pattern.Pattern) *carrier.RDMA {
 		f, place = by.Value.RDMA, by
 	}
 	ipv6, used := e.checkPaths(p, f.IP, true)
-	c := &carrier.RDMA{Verb: f.Verb, IPv6: ipv6}
+	c := &carrier.RDMA{Verb: f.Verb, IPv6: ipv6, PerPair: e.isPerPair()}
 	if f.Verb == workload.Read {
 		e.ReportFault(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
 	}
 	setFrom(&c.Chunk, f.Chunk)
 	if c.Chunk > maxMessage || f.Chunk != nil && *f.Chunk == 0 {
 		e.ReportFault(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
+	}
+	if c.PerPair && f.Chunk != nil && f.Verb == workload.Write {
+		e.ReportFault(f.Chunk, "write verb: send, or leave out chunk", "with connections: per-pair flows cannot be split into WRITEs, of which the receiver sees only the last")
 	}
 	setFrom((*labfile.PathMTU)(&c.MTU), f.MTU)
 	setFrom((*labfile.DSCP)(&c.DSCP), f.DSCP)

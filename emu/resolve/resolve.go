@@ -52,7 +52,7 @@ func resolveLab(r *yamlfile.Reader, lab *labfile.Lab, clock string) (*plan.Plan,
 	q.resolveObeyed()
 	q.resolveQueueEvents(lab.Events)
 
-	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}}).resolveTraffic()
+	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}, shared: map[int][2]int{}}).resolveTraffic()
 	resolveWindow(b, lab.Window, lab.Duration)
 	resolveSamples(b, lab.Series)
 	if err := b.Err(); err != nil {

@@ -20,6 +20,7 @@ type traffic struct {
 	duration *units.Time     // of the run; nil if it ends with the last flow
 	window   *labfile.Window // nil if all flows count
 	names    map[string]int  // of flows and patterns; the last number tried for each
+	shared   map[int][2]int  // connections that flows of a pair share, by host as sender and as receiver
 }
 
 // resolveTraffic adds the flows, transfers and patterns of the workload to the plan.

@@ -19,6 +19,10 @@ import (
 // the link stays busy between messages; for READs it is the most outstanding ones.
 const depth = 4
 
+// sharedDepth is the same for a connection that flows share (RDMA.PerPair): many short flows may
+// be under way on it. It is the default of perftest's --tx-depth.
+const sharedDepth = 128
+
 // linger is how long a queue pair that has received a flow stays with its connection
 // after the flow, if no other needs one: late packets are then cheapest to handle. It
 // makes no other difference.
@@ -28,7 +32,7 @@ const linger = 100 * units.Microsecond
 // of queue pairs: a flow takes one at each end, resets both and connects them again, so
 // that its rate control knows nothing of earlier flows, as if the queue pair were new; the
 // UDP source port is the flow's own. When the flow is over, the queue pairs return to the
-// pool.
+// pool. With RDMA.PerPair a connection keeps its queue pairs instead (shared.go).
 //
 // At the receiver the NIC asks for a queue pair when the first packet of a flow
 // arrives (nicemu.Finder), since no host may touch another. Table defines what
@@ -47,7 +51,8 @@ type NIC struct {
 	recvs  *nicemu.CQ // completions of receives; separate, without delay, if the NIC has delays
 	mr     *nicemu.MR
 	events nicemu.Channel
-	cap    qp.Cap
+	cap    qp.Cap // of queue pairs of the pool
+	shared qp.Cap // of those of connections that flows share
 
 	pool    []*pair          // all that were created
 	idle    []*pair          // of these, the ones without a connection; the last one is used next
@@ -87,9 +92,13 @@ type pair struct {
 	index      uint32
 	generation uint32 // of its use: completions of other generations are ignored
 
-	flow  *flow // that it sends, or requests
-	taken int32 // connection whose flows it receives; -1 if none
-	base  uint64
+	flows       list   // that it sends, or requests: one, except on a shared connection
+	posting     *flow  // the first of them with messages that are not posted; nil if there is none
+	outstanding int    // messages
+	offset      uint64 // payload of these and earlier flows, added to the queue pair's count before them
+	taken       int32  // connection whose flows it receives; -1 if none
+	base        uint64
+	partial     units.Bytes // messages of the flow that arrives on a shared connection
 
 	settled queue.Link[pair]
 	since   units.Time // it is settled
@@ -106,6 +115,7 @@ type flow struct {
 	conn *connection
 	pair *pair
 
+	number      uint16 // on its connection
 	posted      units.Bytes
 	outstanding int // messages
 	whole       bool
@@ -120,6 +130,7 @@ type peer struct {
 	index   int32 // the peer, likewise
 	made    int32 // connections
 	free    *connection
+	shared  *connection // that all flows use, with RDMA.PerPair
 	waiting list
 }
 
@@ -130,6 +141,7 @@ type connection struct {
 	psn   uint32 // of its next packet
 	flows uint16 // so far, modulo
 	label uint16 // of the last one's source port
+	pair  *pair  // of a shared connection; nil until it has one
 }
 
 // taken is a connection as responder.
@@ -152,7 +164,8 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device, members ...int32) (*NIC, error)
 	l := d.Limits()
 	n := &NIC{
 		host: h, table: t, device: d, peers: map[uint32]*peer{}, taker: map[uint32]int32{},
-		cap: qp.Cap{MaxSendWR: min(depth, l.QPWR), MaxRecvWR: min(len(NIC{}.receives), l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
+		cap:    qp.Cap{MaxSendWR: min(depth, l.QPWR), MaxRecvWR: min(len(NIC{}.receives), l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
+		shared: qp.Cap{MaxSendWR: min(sharedDepth, l.QPWR), MaxRecvWR: min(sharedDepth, l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
 	n.events.Notify = func() { h.WakeAt(h.engine.Now()) }
 	err := d.ReserveNumbers(firstNumber, n.findPair)
@@ -216,13 +229,18 @@ func (n *NIC) Start(now units.Time, r *records.Record) {
 		return
 	}
 	f.peer = n.peerFor(int(f.Traffic), me, to)
-	f.conn = n.takeConnection(f.peer)
+	n.placeFlow(now, f)
+}
+
+// placeFlow begins a flow, or lets it wait for what it needs.
+func (n *NIC) placeFlow(now units.Time, f *flow) {
+	f.conn = n.takeConnection(f)
 	if f.conn == nil {
 		n.counters.WaitedSlot++
 		f.peer.waiting.pushFlow(f)
 		return
 	}
-	if n.waiting.head != nil || !n.beginFlow(now, f) {
+	if n.waiting.head != nil && f.conn.pair == nil || !n.beginFlow(now, f) {
 		n.counters.WaitedQP++
 		n.waiting.pushFlow(f)
 	}
@@ -247,10 +265,14 @@ func (n *NIC) peerFor(traffic int, me, to int32) *peer {
 	return p
 }
 
-// takeConnection returns a free connection; nil if there is none.
-func (n *NIC) takeConnection(p *peer) *connection {
+// takeConnection returns a connection for a flow: a free one, or the one that it shares; nil if
+// there is none.
+func (n *NIC) takeConnection(f *flow) *connection {
+	p, perPair := f.peer, n.table.traffics[int(f.Traffic)].PerPair
 	c := p.free
 	switch {
+	case perPair && p.shared != nil:
+		return p.shared
 	case c != nil:
 		p.free = c.next
 	case int(p.made) < n.table.FlowSlots():
@@ -258,49 +280,103 @@ func (n *NIC) takeConnection(p *peer) *connection {
 		p.made++
 		n.counters.Connections++
 	}
+	if perPair {
+		p.shared = c
+	}
 	return c
 }
 
-// beginFlow takes a queue pair for a flow and posts its first messages; it returns false if
-// there is no queue pair.
+// beginFlow takes a queue pair for a flow, or the one of its connection, and posts its first
+// messages; it returns false if there is no queue pair.
 func (n *NIC) beginFlow(now units.Time, f *flow) bool {
-	if n.begun >= max(1, n.device.Limits().QP/2) {
-		return false
+	s := n.table.traffics[int(f.Traffic)]
+	if s.PerPair {
+		if f.conn = n.takeConnection(f); f.conn == nil { // the one it waited for has failed
+			f.peer.waiting.pushFlow(f)
+			return true
+		}
 	}
-	p := n.takeIdlePair(now)
+	p := f.conn.pair
 	if p == nil {
-		return false
+		if n.begun >= max(1, n.device.Limits().QP/2) {
+			return false
+		}
+		if p = n.takePair(now, &s); p == nil {
+			return false
+		}
+		n.begun++
+		f.SrcPort, f.Started = portOf(n.relabel(f, &s)), now
+		if err := n.openConnection(p, f, &s); err != nil {
+			n.begun--
+			n.releasePair(p)
+			n.retireConnection(f)
+			n.refuseFlow(now, f, err.Error())
+			return true
+		}
 	}
-	n.begun++
-	t, c, s := n.table, f.conn, n.table.traffics[int(f.Traffic)]
+	n.appendFlow(now, p, f, &s)
+	return true
+}
+
+// relabel gives a flow's connection the label of its next source port: a new one for each flow,
+// or one for all flows that share the connection.
+func (n *NIC) relabel(f *flow, s *RDMA) uint16 {
+	c, id := f.conn, f.ID
+	if s.PerPair {
+		id = uint64(f.peer.me)<<numberBits | uint64(n.requesterNumber(f)&(1<<numberBits-1))
+	}
 	// With the same port as the previous flow the two could not be distinguished (find).
-	label := 1 + uint16(mixBits(f.ID)%maxLabel)
+	label := 1 + uint16(mixBits(id)%maxLabel)
 	if label == c.label {
 		label = 1 + label%maxLabel
 	}
 	c.label = label
-	c.flows++
-	f.SrcPort, f.Started = portOf(label), now
-	there := t.pairNumber(responderRole, int(f.Traffic), f.peer.me, c.slot)
+	return label
+}
+
+// requesterNumber and responderNumber return the numbers of the queue pairs of a flow's connection.
+func (n *NIC) requesterNumber(f *flow) uint32 {
+	return n.table.pairNumber(0, int(f.Traffic), f.peer.index, f.conn.slot)
+}
+
+func (n *NIC) responderNumber(f *flow) uint32 {
+	return n.table.pairNumber(responderRole, int(f.Traffic), f.peer.me, f.conn.slot)
+}
+
+// openConnection connects a queue pair for a flow, and others that share its connection.
+func (n *NIC) openConnection(p *pair, f *flow, s *RDMA) error {
+	t := n.table
 	j := nicemu.Join{
-		Local: t.members[f.peer.me].addressOf(s.IPv6), Remote: t.members[f.peer.index].addressOf(s.IPv6), RemoteQPN: there,
-		PSN: c.psn, MTU: s.MTU, DSCP: s.DSCP, ClassSet: true, FlowLabel: uint32(label),
+		Local: t.members[f.peer.me].addressOf(s.IPv6), Remote: t.members[f.peer.index].addressOf(s.IPv6), RemoteQPN: n.responderNumber(f),
+		PSN: f.conn.psn, MTU: s.MTU, DSCP: s.DSCP, ClassSet: true, FlowLabel: uint32(f.conn.label),
 	}
 	if s.Verb == workload.Read {
 		j.RdAtomic = uint8(t.reads)
 	}
 	if err := n.joinPair(p, j); err != nil {
-		n.begun--
-		n.releasePair(p)
-		n.retireConnection(f)
-		n.refuseFlow(now, f, err.Error())
-		return true
+		return err
 	}
-	f.pair, p.flow = p, f
-	f.acked, f.came, f.again = p.q.Progress()
-	n.device.AddAlias(t.pairNumber(0, int(f.Traffic), f.peer.index, c.slot), p.q)
-	n.postMessages(f, &s)
-	return true
+	if s.PerPair {
+		f.conn.pair = p
+	}
+	p.offset, _, _ = p.q.Progress()
+	n.device.AddAlias(n.requesterNumber(f), p.q)
+	return nil
+}
+
+// appendFlow puts a flow behind those of a queue pair, and posts its first messages if there is
+// room for them.
+func (n *NIC) appendFlow(now units.Time, p *pair, f *flow, s *RDMA) {
+	f.conn.flows++
+	f.number, f.SrcPort, f.pair = f.conn.flows, portOf(f.conn.label), p
+	_, f.came, f.again = p.q.Progress()
+	f.acked = p.offset
+	p.offset += uint64(f.Size)
+	p.flows.pushFlow(f)
+	if p.posting == nil {
+		p.posting = f
+		n.postMessages(now, p, s)
+	}
 }
 
 // joinPair connects a queue pair of the pool for a new flow.
@@ -324,20 +400,28 @@ func isBefore(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
 // mixBits turns an ID into bits that look random: the first number of SplitMix64 with this seed.
 func mixBits(id uint64) uint64 { return sim.MixBits(id + 0x9e3779b97f4a7c15) }
 
-// postMessages posts messages of a flow while there is room for them.
-func (n *NIC) postMessages(f *flow, s *RDMA) {
-	to := &n.table.members[f.peer.index]
-	for !f.whole && f.outstanding < n.cap.MaxSendWR {
+// postMessages posts messages of a queue pair's flows, in their order, while there is room for them.
+func (n *NIC) postMessages(now units.Time, p *pair, s *RDMA) {
+	for f := p.posting; f != nil && p.outstanding < n.capOf(s).MaxSendWR; {
+		if f.outstanding == 0 && f.posted == 0 {
+			f.Started = now
+		}
+		to := &n.table.members[f.peer.index]
 		size := min(s.chunkSize(), f.Size-f.posted)
 		f.posted += size
 		f.whole = f.posted == f.Size
 		n.sge[0] = n.mr.SGE(0, size)
-		n.wr = transport.SendWR{ID: f.pair.workID(), Op: opOf(s.Verb, f.whole), SGL: n.sge[:], RemoteVA: to.va, RKey: to.rkey, Imm: f.Tag}
-		if f.pair.q.PostSend(&n.wr) != nil {
-			f.whole = true // the queue pair has failed: its completions say why
+		n.wr = transport.SendWR{ID: p.workID(), Op: opOf(s.Verb, f.whole), SGL: n.sge[:], RemoteVA: to.va, RKey: to.rkey, Imm: f.Tag}
+		if p.q.PostSend(&n.wr) != nil {
+			f.whole, p.posting = true, nil // the queue pair has failed: its completions say why
 			return
 		}
 		f.outstanding++
+		p.outstanding++
+		if f.whole {
+			f = f.next
+			p.posting = f
+		}
 	}
 }
 
@@ -393,42 +477,55 @@ func (n *NIC) handleCompletion(now units.Time, c *cq.Completion) {
 	p := n.pool[uint32(c.ID)]
 	switch {
 	case uint32(c.ID>>32) != p.generation: // of an earlier use
-	case p.flow != nil:
-		n.handleSent(now, p.flow, c)
+	case p.flows.head != nil:
+		n.handleSent(now, p, c)
 	case c.Status == cq.Success && p.taken >= 0:
 		n.handleReceived(now, p, c)
 	}
 }
 
-// handleSent handles a message of a flow that has completed or failed.
-func (n *NIC) handleSent(now units.Time, f *flow, c *cq.Completion) {
+// handleSent handles a message that has completed or failed: one of the oldest flow of its queue
+// pair, since completions come in order.
+func (n *NIC) handleSent(now units.Time, p *pair, c *cq.Completion) {
+	f := p.flows.head
 	f.outstanding--
+	p.outstanding--
 	if c.Status != cq.Success {
 		f.State, f.Failure = records.Failed, c.Status.String()
 		n.endFlow(now, f)
 		return
 	}
-	if !f.whole {
+	if p.posting != nil {
 		s := n.table.traffics[int(f.Traffic)]
-		n.postMessages(f, &s)
+		n.postMessages(now, p, &s)
 	}
 	if f.whole && f.outstanding == 0 {
 		n.endFlow(now, f)
 	}
 }
 
-// endFlow ends a flow, releases its resources, and lets flows begin that wait for them.
+// endFlow ends the oldest flow of a queue pair, releases its resources, and lets flows begin that
+// wait for them.
 func (n *NIC) endFlow(now units.Time, f *flow) {
 	t, c, p, traffic := n.table, f.conn, f.pair, int(f.Traffic)
 	n.copyCounters(f)
 	reads := t.traffics[traffic].Verb == workload.Read
-	key := arrivalKey(f.peer.index, t.pairNumber(responderRole, traffic, f.peer.me, c.slot), c.flows)
+	key := arrivalKey(f.peer.index, n.responderNumber(f), f.number)
 	if reads {
 		key, f.Arrived = 0, now
 	}
-	n.device.AddAlias(t.pairNumber(0, traffic, f.peer.index, c.slot), nil)
+	p.flows.popFlow()
+	if c.pair != nil && f.State != records.Failed {
+		n.beginNext(p)
+		n.host.RecordEnd(now, &f.Record, key)
+		n.reuseRecord(f)
+		return
+	}
+	n.device.AddAlias(n.requesterNumber(f), nil)
+	behind := p.flows
 	if f.State == records.Failed {
 		// It is not known how much the peer has received, and so which PSN it expects.
+		n.failBehind(p)
 		n.retireConnection(f)
 		if reads {
 			f.Arrived = units.Never
@@ -445,11 +542,12 @@ func (n *NIC) endFlow(now units.Time, f *flow) {
 	}
 	n.host.RecordEnd(now, &f.Record, key)
 	n.reuseRecord(f)
+	n.moveFlows(now, behind)
 }
 
 // retireConnection gives up a flow's connection.
 func (n *NIC) retireConnection(f *flow) {
-	f.conn = nil
+	f.peer.shared, f.conn = nil, nil
 	n.counters.Retired++
 }
 
@@ -457,19 +555,26 @@ func (n *NIC) retireConnection(f *flow) {
 // for queue pairs.
 func (n *NIC) beginWaiting(now units.Time, to *peer) {
 	if f := to.waiting.head; f != nil {
-		if f.conn = n.takeConnection(to); f.conn != nil {
+		if f.conn = n.takeConnection(f); f.conn != nil {
 			n.waiting.pushFlow(to.waiting.popFlow())
 		}
 	}
-	for f := n.waiting.head; f != nil && n.beginFlow(now, f); f = n.waiting.head {
-		n.waiting.popFlow()
+	for f := n.waiting.popFlow(); f != nil; f = n.waiting.popFlow() {
+		if !n.beginFlow(now, f) {
+			n.waiting.returnFlow(f)
+			return
+		}
 	}
 }
 
-// copyCounters copies the queue pair's counters of a flow into its record.
+// copyCounters copies the queue pair's counters of a flow into its record. Of flows that share a
+// connection, the oldest has all that is retransmitted meanwhile.
 func (n *NIC) copyCounters(f *flow) {
 	acked, came, again := f.pair.q.Progress()
-	f.Acked, f.Retransmitted = units.Bytes(acked-f.acked), again-f.again
+	f.Acked = units.Bytes(min(max(acked, f.acked)-f.acked, uint64(f.Size)))
+	if f == f.pair.flows.head {
+		f.Retransmitted = again - f.again
+	}
 	if n.table.traffics[int(f.Traffic)].Verb == workload.Read {
 		f.Acked = units.Bytes(came - f.came)
 	}
@@ -484,9 +589,9 @@ func (n *NIC) reuseRecord(f *flow) {
 // UnderWay implements Carrier.
 func (n *NIC) UnderWay(f func(*records.Record)) {
 	for _, p := range n.pool {
-		if p.flow != nil {
-			n.copyCounters(p.flow)
-			f(&p.flow.Record)
+		for x := p.flows.head; x != nil; x = x.next {
+			n.copyCounters(x)
+			f(&x.Record)
 		}
 	}
 	n.waiting.eachRecord(f)
@@ -507,7 +612,7 @@ func (n *NIC) takeIdlePair(now units.Time) *pair {
 		n.evictPair(p)
 		return p
 	}
-	if p := n.createPair(); p != nil {
+	if p := n.createPair(n.cap); p != nil {
 		return p
 	}
 	for p := range n.settled.All() {
@@ -520,8 +625,8 @@ func (n *NIC) takeIdlePair(now units.Time) *pair {
 }
 
 // createPair creates a queue pair; it returns nil if the NIC cannot have more.
-func (n *NIC) createPair() *pair {
-	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.recvs, SignalAll: true, Cap: n.cap})
+func (n *NIC) createPair(c qp.Cap) *pair {
+	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.recvs, SignalAll: true, Cap: c})
 	if err != nil {
 		return nil
 	}
@@ -533,7 +638,7 @@ func (n *NIC) createPair() *pair {
 // releasePair returns a queue pair to the pool.
 func (n *NIC) releasePair(p *pair) {
 	p.generation++
-	p.flow, p.taken = nil, -1
+	p.flows, p.posting, p.outstanding, p.taken, p.partial = list{}, nil, 0, -1, 0
 	n.idle = append(n.idle, p)
 }
 
@@ -557,6 +662,14 @@ func (l *list) popFlow() *flow {
 		f.next = nil
 	}
 	return f
+}
+
+// returnFlow puts a flow back to the front.
+func (l *list) returnFlow(f *flow) {
+	if f.next = l.head; l.head == nil {
+		l.tail = f
+	}
+	l.head = f
 }
 
 func (l *list) eachRecord(f func(*records.Record)) {

@@ -114,7 +114,7 @@ func (n *NIC) restorePair(now units.Time, i, from int32, settings *RDMA, expecte
 	t := &n.taken[i]
 	p := t.pair
 	if p == nil {
-		if p = n.takeIdlePair(now); p == nil {
+		if p = n.takePair(now, settings); p == nil {
 			n.counters.Dropped++
 			return false
 		}
@@ -142,7 +142,7 @@ func (n *NIC) restorePair(now units.Time, i, from int32, settings *RDMA, expecte
 	p.taken, t.pair, t.label = i, p, label
 	_, p.base, _ = p.q.Progress()
 	if settings.Verb != workload.Read {
-		n.postReceives(p, n.cap.MaxRecvWR, settings)
+		n.postReceives(p, n.capOf(settings).MaxRecvWR, settings)
 	}
 	n.appendIdlePair(now, p)
 	return true
@@ -154,28 +154,39 @@ func (t *Table) peerBits() uint32 { return (1<<t.hostBits - 1) << t.slotBits }
 // postReceives posts receive requests, which SENDs and WRITEs with immediate data consume.
 func (n *NIC) postReceives(p *pair, count int, settings *RDMA) {
 	n.list[0] = n.mr.SGE(0, settings.chunkSize())
-	for i := range count {
+	for i := range n.receives {
 		n.receives[i] = nicemu.RecvWR{ID: p.workID(), SGL: n.list[:]}
 	}
-	_, _ = p.q.PostRecvList(n.receives[:count]) // a queue pair that has failed meanwhile needs none
+	for ; count > 0; count -= len(n.receives) {
+		_, _ = p.q.PostRecvList(n.receives[:min(count, len(n.receives))]) // a queue pair that has failed meanwhile needs none
+	}
 }
 
 // handleReceived handles a message that has arrived completely.
 func (n *NIC) handleReceived(now units.Time, p *pair, c *cq.Completion) {
 	t := &n.taken[p.taken]
 	traffic, from, _ := n.table.parseNumber(t.number)
+	settings := n.table.traffics[traffic]
 	if c.Flags&cq.WithImm == 0 { // more messages of the flow follow
-		settings := n.table.traffics[traffic]
+		p.partial += units.Bytes(c.ByteLen)
 		n.postReceives(p, 1, &settings)
 		return
 	}
 	_, came, _ := p.q.Progress()
-	f := pattern.Flow{Tag: c.Imm, From: n.table.members[from].Node, To: n.host.Node, Size: units.Bytes(came - p.base)}
-	p.base = came
+	size := units.Bytes(came - p.base)
+	if settings.PerPair {
+		size = settings.sharedSize(p, size, c)
+	}
+	f := pattern.Flow{Tag: c.Imm, From: n.table.members[from].Node, To: n.host.Node, Size: size}
+	p.base += uint64(size)
 	t.flows++
-	_, t.expected = p.q.PSNs()
-	n.device.AddAlias(t.number, nil)
-	n.appendIdlePair(now, p)
+	if settings.PerPair {
+		n.postReceives(p, 1, &settings)
+	} else {
+		_, t.expected = p.q.PSNs()
+		n.device.AddAlias(t.number, nil)
+		n.appendIdlePair(now, p)
+	}
 	n.flowArrived(now, traffic, f, arrivalKey(t.me, t.number, t.flows), c)
 }
 

@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -22,6 +23,10 @@ type RDMA struct {
 	DSCP  uint8       // 0 to 63
 	IPv6  bool        // over IPv6, otherwise IPv4
 	Chunk units.Bytes // longest message: a longer flow is split; 0 means 2 GiB - 1, the maximum
+	// PerPair makes all flows from one host to another share a connection, and so the state of
+	// rate control and recovery, until the run ends; otherwise each flow begins anew. Not with
+	// workload.Read, nor with workload.Write and a Chunk.
+	PerPair bool
 }
 
 // maxMessage is the longest RDMA message that verbs can request.
@@ -37,6 +42,10 @@ func (c *RDMA) chunkSize() units.Bytes {
 // Check returns what is wrong with the settings.
 func (c *RDMA) Check() error {
 	switch {
+	case c.PerPair && c.Verb == workload.Read:
+		return errors.New("READs cannot share a connection: its responder does not learn where a flow ends")
+	case c.PerPair && c.Verb == workload.Write && c.Chunk > 0:
+		return errors.New("flows that share a connection cannot be split into WRITEs, of which the receiver sees only the last: use SENDs")
 	case c.MTU > qp.MTU4096:
 		return fmt.Errorf("mtu has the code %d: it can be 1 (256 B) to 5 (4096 B)", c.MTU)
 	case c.DSCP > 63:
