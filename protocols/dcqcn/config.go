@@ -114,7 +114,7 @@ func (c *Config) Validate(line units.Rate) error {
 }
 
 // Presets lists the names that Preset accepts, the default first.
-var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
+var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper", "rocc"}
 
 // Preset returns the parameters of the preset name, one of Presets, for a port
 // at line rate line:
@@ -132,6 +132,12 @@ var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 //     rate is 1 Gb/s there; below 25 Gb/s it is taken as a 25th of the line
 //     rate, since it would otherwise leave nothing to control.
 //   - hpcc-paper: "dcqcn_paper" in that file, which has timers like the paper's.
+//   - rocc: the DCQCN of RoCC's comparisons, HostEtherQueue.cc under dcqcn in
+//     github.com/danushkam/rocc: the paper's, but additive increases of 4 Mb/s
+//     ("NOTE: Default value is 40"), after four increases of fast recovery. Alpha
+//     falls each 53 us, which is CNP_INTERVAL and the one-way delay. The byte
+//     counter is commented out there, so that hyper increases, 400 Mb/s, never
+//     come; here it never expires. There is no least rate; here it is 1 Mb/s.
 func Preset(name string, line units.Rate) Config {
 	switch name {
 	case "connectx":
@@ -144,9 +150,17 @@ func Preset(name string, line units.Rate) Config {
 		c := hpccPreset(line)
 		c.DCETCPRTT, c.RateReduceMonitorPeriod, c.RPGTimeReset = 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond
 		return c
+	case "rocc":
+		c := paperPreset(line)
+		c.DCETCPRTT, c.RPGThreshold, c.RPGMinRate = 53*units.Microsecond, 4, min(line, units.Mbps)
+		c.RPGAIRate, c.RPGHAIRate, c.RPGByteReset = 4*units.Mbps, 400*units.Mbps, never
+		return c
 	}
 	panic("dcqcn: unknown preset " + name)
 }
+
+// never is a byte counter that no flow reaches.
+const never = 1 << 50 * units.Byte
 
 func connectxPreset() Config {
 	return Config{
