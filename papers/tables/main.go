@@ -16,8 +16,8 @@
 //	<!-- end of table -->
 //
 // A value is a measure, a level of each factor that has several, and a bin if the measure has
-// bins, in any order; level=FACTOR=LEVEL where two factors have a level of that name. It ends
-// with a format:
+// bins, in any order; FACTOR=LEVEL where two factors have a level of that name, and in quotes
+// if there are blanks in it. It ends with a format:
 //
 //	%.2fM    in millions, with the verb of package fmt; also k, G, m, u, n and %, a hundredth
 //	%,d      a whole number with commas

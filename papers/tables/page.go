@@ -80,13 +80,25 @@ func readReport(known map[string]*experiment.Report, page, name string) (*experi
 	return r, nil
 }
 
-var braces = regexp.MustCompile(`\{[^{}]*\}`)
+var (
+	braces = regexp.MustCompile(`\{[^{}]*\}`)
+	words  = regexp.MustCompile(`("[^"]*"|[^\s"])+`)
+)
+
+// splitWords splits what is between braces at blanks outside of quotes, and removes the quotes.
+func splitWords(text string) []string {
+	found := words.FindAllString(text, -1)
+	for i, w := range found {
+		found[i] = strings.ReplaceAll(w, `"`, "")
+	}
+	return found
+}
 
 // renderRow replaces the values of a row.
 func (t *tableContext) renderRow(row string) (string, error) {
 	var failure error
 	out := braces.ReplaceAllStringFunc(row, func(cell string) string {
-		text, err := t.renderValue(strings.Fields(strings.Trim(cell, "{}")))
+		text, err := t.renderValue(splitWords(strings.Trim(cell, "{}")))
 		if err != nil && failure == nil {
 			failure = fmt.Errorf("%s: %w", cell, err)
 		}

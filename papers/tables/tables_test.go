@@ -20,7 +20,7 @@ func TestPages_HaveTheValuesOfTheirResults(t *testing.T) {
 	}
 }
 
-const result = `{"name": "x", "cells": [], "factors": [{"name": "system", "levels": ["a", "b"]}, {"name": "n", "levels": ["1", "2"]}, {"name": "m", "levels": ["1", "2"]}],
+const result = `{"name": "x", "cells": [], "factors": [{"name": "system", "levels": ["a", "b", "c d"]}, {"name": "n", "levels": ["1", "2"]}, {"name": "m", "levels": ["1", "2"]}],
 "summaries": [
 	{"measure": "rate", "levels": ["a", "1", "2"], "value": 2500000, "low95": 2400000, "high95": 2600000, "paper": {"value": 3000000}},
 	{"measure": "rate", "levels": ["b", "1", "2"], "value": 1000000, "low95": null, "high95": null},
@@ -28,6 +28,7 @@ const result = `{"name": "x", "cells": [], "factors": [{"name": "system", "level
 	{"measure": "fct", "bin": ">=1KB", "levels": ["a", "1", "2"], "value": null, "low95": null, "high95": null},
 	{"measure": "fct", "bin": "0B..1KB", "levels": ["b", "1", "2"], "value": 0.004, "low95": 0.001, "high95": 0.003},
 	{"measure": "fct", "bin": ">=1KB", "levels": ["b", "1", "2"], "value": 1, "low95": 1, "high95": 1},
+	{"measure": "rate", "levels": ["c d", "1", "2"], "value": 7, "low95": null, "high95": null},
 	{"measure": "sent", "levels": ["a", "2", "2"], "value": 1234567.4, "low95": null, "high95": null}
 ]}`
 
@@ -53,6 +54,8 @@ func TestValues(t *testing.T) {
 		"{max fct b n=1 m=2 %.0f}":                           "1",
 		"{min fct a n=1 m=2 / fct b n=1 m=2 %.2f}":           "0.50",
 		"{fct b n=1 m=2 0B..1KB / fct a n=1 m=2 0B..1KB %g}": "2",
+		`{rate "c d" n=1 m=2 %.0f}`:                          "7",
+		`{rate system="c d" n=1 m=2 %.0f}`:                   "7",
 		"{sent a n=2 m=2 %,d}":                               "1,234,567",
 		"{rate c n=1 m=2 %f}":                                "README.md:2: {rate c n=1 m=2 %f}: \"c\" is neither a level of a factor nor a bin",
 		"{rate a 1 2 %f}":                                    "\"1\" is a level of several factors: write FACTOR=1",
