@@ -7,7 +7,7 @@ PAPER=rocc
 . "$(dirname "$0")/../figures.sh"
 quick=""
 [ "${1:-}" = --quick ] && { quick=--quick; shift; }
-all=(model fig8 fig8-md fig9 fig11 fig12a fig12b fig13 fig14-websearch fig14-hadoop table3 fb-cdf fig19 tables mixed)
+all=(model fig8 fig8-md fig8-authors fig9 fig9-authors fig11 fig12a fig12b fig13 fig14-websearch fig14-websearch-pairs fig14-hadoop fig14-hadoop-pairs table3 table3-pairs fb-cdf fig19 tables mixed)
 [ -n "$quick" ] || all+=(long/fig19-seconds)
 [ $# -eq 0 ] || all=("$@")
 for name in "${all[@]}"; do

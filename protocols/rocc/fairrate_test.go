@@ -49,6 +49,47 @@ func TestAlgorithm1(t *testing.T) {
 	}
 }
 
+// TestProportional checks the authors' older rule, computed by hand with Q_ref 250, Q_mid 500 and
+// Q_max 600 ΔQ and F_max 4000 ΔF: half of that, 2000, has the full gains.
+func TestProportional(t *testing.T) {
+	p := PaperParams(40 * units.Gbps)
+	p.Rule, p.Alpha, p.Beta = Proportional, 0.328125, 0.65625
+	for _, c := range []struct {
+		what       string
+		f, q, qOld int64 // ΔF, ΔQ
+		want       float64
+	}{
+		{"at the reference", 2000, 250, 250, 2000},
+		{"grown by more than Q_max", 200, 601, 0, 10},
+		{"grown by more than Q_mid, at any rate", 200, 501, 0, 100},
+		{"long, but not grown", 2000, 700, 700, 2000 - 0.328125*450},
+		{"half of the gains", 1000, 350, 300, 1000 - (0.328125*100+0.65625*50)/2},
+		{"no more than the gains", 4000, 350, 300, 4000 - (0.328125*100 + 0.65625*50)},
+		{"no less than a 64th", 15, 350, 350, 15 - 0.328125*100/64},
+		{"nearly empty: all of the gains", 10, 0, 0, 10 + 0.328125*250},
+		{"nearly empty, but not before", 100, 0, 100, 100 + (0.328125*250+0.65625*100)/20},
+		{"F_min", 11, 450, 10, 10},
+		{"F_max", 3999, 0, 0, 4000},
+	} {
+		law := p.Law()
+		got := float64(law.Next(c.f<<gainBits, c.q, c.qOld)) / (1 << gainBits)
+		if d := got - c.want; d < -0.05 || d > 0.05 {
+			t.Errorf("%s: F %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// TestPoint_StartsAtFStart: the rate before the first computation is a parameter.
+func TestPoint_StartsAtFStart(t *testing.T) {
+	p := PaperParams(40 * units.Gbps)
+	for start, want := range map[units.Rate]units.Rate{0: p.FMax, p.FMax: p.FMax, p.FMin: p.FMin} {
+		p.FStart = start
+		if point := NewPoint(&p); point.FairRate() != want {
+			t.Errorf("f_start %v: it starts at %v", start, point.FairRate())
+		}
+	}
+}
+
 // TestWholeNumbersStall: with whole numbers and 100 flows' rate, a queue that is 40% too
 // short does not make the rate rise, as 0.3/32 of 100 is less than 1: the dead zone in
 // which an implementation without fractions would stay.

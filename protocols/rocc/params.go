@@ -22,6 +22,10 @@ type Params struct {
 	// DeltaF.
 	FMin units.Rate `yaml:"f_min,omitempty" json:"f_min" jsonschema_description:"minimum fair rate"`
 	FMax units.Rate `yaml:"f_max,omitempty" json:"f_max" jsonschema_description:"maximum fair rate; default the rate of the link"`
+	// FStart is the fair rate before the first computation, FMin to FMax; 0 means FMax.
+	FStart units.Rate `yaml:"f_start,omitempty" json:"f_start,omitempty" jsonschema_description:"fair rate at the start; default f_max"`
+	// Rule is how the rate follows from the queue.
+	Rule Rule `yaml:"rule,omitempty" json:"rule" jsonschema:"enum=auto-tuned,enum=proportional" jsonschema_description:"how the rate follows from the queue: auto-tuned is Algorithm 1 of the paper, proportional the authors' older rule, whose gains are full while the queue is nearly empty; default auto-tuned"`
 	// Alpha and Beta are the static gains, in DeltaF for each DeltaQ. They are stored with
 	// 16 fractional bits. Alpha is above 0; both are at most 1000.
 	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"static gain of the queue's distance from q_ref, in delta_f for each delta_q"`
@@ -30,6 +34,18 @@ type Params struct {
 	// computations, 0 to 16. With 0, steps of less than DeltaF are lost.
 	FractionBits int `yaml:"fraction_bits,omitempty" json:"fraction_bits" jsonschema:"minimum=0,maximum=16" jsonschema_description:"fractional bits of the fair rate between two computations, 0 to 16; 0 loses steps of less than delta_f"`
 }
+
+// Rule is how a congestion point computes the fair rate from the length of the queue.
+type Rule string
+
+// The rules. Proportional is the rule that the authors' simulator has beside Algorithm 1 (SwitchEtherQueue.cc,
+// lines 147 to 162 and 207 to 258, in github.com/danushkam/rocc): the gains are divided by F_max/2 over the
+// rate, to no less than a 64th, but not while the queue and its mean with the last are below an
+// eighth of Q_ref. The rate is halved, or set to F_min, for growth alone, whatever the rate is.
+const (
+	AutoTuned    Rule = "auto-tuned"
+	Proportional Rule = "proportional"
+)
 
 // maxF is the highest fair rate in units of DeltaF, maxGain the largest gain.
 const (
@@ -44,7 +60,7 @@ const (
 // they depend on T·Δ^F/Δ^Q (§5), which is the same for all of them.
 func PaperParams(line units.Rate) Params {
 	p := Params{
-		Interval: 40 * units.Microsecond, DeltaQ: 600, DeltaF: 10 * units.Mbps, FMin: 100 * units.Mbps, FMax: line,
+		Interval: 40 * units.Microsecond, DeltaQ: 600, DeltaF: 10 * units.Mbps, FMin: 100 * units.Mbps, FMax: line, Rule: AutoTuned,
 		Alpha: 0.3, Beta: 1.5, FractionBits: 16,
 	}
 	switch {
@@ -83,6 +99,12 @@ func (p *Params) Validate(limit units.Bytes) error {
 	}
 	if p.FMin < p.DeltaF || p.FMin > p.FMax {
 		c.AddRange("f_min", p.FMin, "a rate from delta_f, %v, to f_max, %v", p.DeltaF, p.FMax)
+	}
+	if p.FStart != 0 && (p.FStart < p.FMin || p.FStart > p.FMax) {
+		c.AddRange("f_start", p.FStart, "a rate from f_min, %v, to f_max, %v", p.FMin, p.FMax)
+	}
+	if p.Rule != AutoTuned && p.Rule != Proportional {
+		c.AddRange("rule", p.Rule, "%s or %s", AutoTuned, Proportional)
 	}
 	if p.QRef < p.DeltaQ {
 		c.AddRange("q_ref", p.QRef, "at least delta_q, %v, such as 150KB", p.DeltaQ)

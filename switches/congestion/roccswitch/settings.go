@@ -33,7 +33,7 @@ func init() {
 		Gauges: []gauge.Gauge{
 			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate sent to the flows", Brief: true},
 			{Name: "flows", Help: "flows in the flow table", Brief: true},
-			{Name: "ratio", Help: "divisor of the gains, 1 to 32"},
+			{Name: "ratio", Help: "divisor of the gains, 1 to 64"},
 			{Name: "messages", Help: "messages sent"},
 		},
 	})
@@ -61,6 +61,9 @@ func (s *Settings) tableConfig() flowtable.Config {
 func (s *Settings) Validate(limit units.Bytes) error {
 	var c registry.Check
 	c.CheckNumber("dscp", s.DSCP, 0, 63)
+	if s.Rule == rocc.Proportional && s.Compute != rocc.AtSwitch {
+		c.AddRange("rule", s.Rule, "%s beside compute: %v, as hosts know no other rule", rocc.AutoTuned, s.Compute)
+	}
 	return errors.Join(s.Params.Validate(limit), s.tableConfig().Validate(), c.Err())
 }
 
