@@ -23,8 +23,8 @@
 //	%,d      a whole number with commas
 //	±.1fu    the value, ±, and half of the 95% interval
 //
-// Before the measure may stand paper, for the paper's value, and name: for one of several
-// results; "A / B", "A - B" and "A + B" combine two values; max and min before them take the
+// Before the measure may stand paper, for the paper's value, lowest, middle or highest, for one
+// among the seeds, and NAME: for one of several results; "A / B", "A - B" and "A + B" combine two values; max and min before them take the
 // largest or the smallest over all bins that both have.
 package main
 

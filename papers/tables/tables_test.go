@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,31 @@ func TestPages_HaveTheValuesOfTheirResults(t *testing.T) {
 	}
 }
 
+// TestResults_AreInATable: each result that is committed is in a table of a page beside it.
+func TestResults_AreInATable(t *testing.T) {
+	results, err := filepath.Glob("../*/results/*/result.json")
+	if err != nil || len(results) == 0 {
+		t.Fatal("there are no results", err)
+	}
+	for _, result := range results {
+		name, named := filepath.Base(filepath.Dir(result)), false
+		pages, _ := filepath.Glob(filepath.Join(filepath.Dir(result), "../../*.md"))
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				names, ok := strings.CutPrefix(line, opening)
+				named = named || ok && slices.Contains(strings.Fields(names), name)
+			}
+		}
+		if !named {
+			t.Errorf("%s: no page beside it has a table of %s", result, name)
+		}
+	}
+}
+
 const result = `{"name": "x", "cells": [], "factors": [{"name": "system", "levels": ["a", "b", "c d"]}, {"name": "n", "levels": ["1", "2"]}, {"name": "m", "levels": ["1", "2"]}],
 "summaries": [
 	{"measure": "rate", "levels": ["a", "1", "2"], "value": 2500000, "low95": 2400000, "high95": 2600000, "paper": {"value": 3000000}},
@@ -28,7 +54,7 @@ const result = `{"name": "x", "cells": [], "factors": [{"name": "system", "level
 	{"measure": "fct", "bin": ">=1KB", "levels": ["a", "1", "2"], "value": null, "low95": null, "high95": null},
 	{"measure": "fct", "bin": "0B..1KB", "levels": ["b", "1", "2"], "value": 0.004, "low95": 0.001, "high95": 0.003},
 	{"measure": "fct", "bin": ">=1KB", "levels": ["b", "1", "2"], "value": 1, "low95": 1, "high95": 1},
-	{"measure": "rate", "levels": ["c d", "1", "2"], "value": 7, "low95": null, "high95": null},
+	{"measure": "rate", "levels": ["c d", "1", "2"], "value": 7, "values": [9, 4, 8], "low95": null, "high95": null},
 	{"measure": "sent", "levels": ["a", "2", "2"], "value": 1234567.4, "low95": null, "high95": null}
 ]}`
 
@@ -56,18 +82,19 @@ func TestValues(t *testing.T) {
 		"{fct b n=1 m=2 0B..1KB / fct a n=1 m=2 0B..1KB %g}": "2",
 		`{rate "c d" n=1 m=2 %.0f}`:                          "7",
 		`{rate system="c d" n=1 m=2 %.0f}`:                   "7",
-		"{sent a n=2 m=2 %,d}":                               "1,234,567",
-		"{rate c n=1 m=2 %f}":                                "README.md:2: {rate c n=1 m=2 %f}: \"c\" is neither a level of a factor nor a bin",
-		"{rate a 1 2 %f}":                                    "\"1\" is a level of several factors: write FACTOR=1",
-		"{rate a n=1 %f}":                                    "a level of m is missing: 1, 2",
-		"{fct a n=1 m=2 %f}":                                 "",
-		"{fct b n=1 m=2 %f}":                                 "a bin is missing",
-		"{rate a n=2 m=2 %f}":                                "the result has no such value",
-		"{paper rate b n=1 m=2 %f}":                          "the result has no value of the paper for it",
-		"{loss a %f}":                                        "no result of x has the measure loss",
-		"{rate a n=1 m=2 2}":                                 "\"2\" is not a format, such as %.1fM or ±.2f",
-		"{rate a n=1 m=2 %d}":                                "\"%d\" is not a format, such as %.1fM or ±.2f",
-		"{rate}":                                             "write a measure, its levels and a format",
+		`{lowest rate "c d" n=1 m=2 %.0f}, {middle rate "c d" n=1 m=2 %.0f}, {highest rate "c d" n=1 m=2 %.0f}`: "4, 8, 9",
+		"{sent a n=2 m=2 %,d}":      "1,234,567",
+		"{rate c n=1 m=2 %f}":       "README.md:2: {rate c n=1 m=2 %f}: \"c\" is neither a level of a factor nor a bin",
+		"{rate a 1 2 %f}":           "\"1\" is a level of several factors: write FACTOR=1",
+		"{rate a n=1 %f}":           "a level of m is missing: 1, 2",
+		"{fct a n=1 m=2 %f}":        "",
+		"{fct b n=1 m=2 %f}":        "a bin is missing",
+		"{rate a n=2 m=2 %f}":       "the result has no such value",
+		"{paper rate b n=1 m=2 %f}": "the result has no value of the paper for it",
+		"{loss a %f}":               "no result of x has the measure loss",
+		"{rate a n=1 m=2 2}":        "\"2\" is not a format, such as %.1fM or ±.2f",
+		"{rate a n=1 m=2 %d}":       "\"%d\" is not a format, such as %.1fM or ±.2f",
+		"{rate}":                    "write a measure, its levels and a format",
 	} {
 		text := "<!-- table x\n| " + cell + " |\n-->\n| old |\n<!-- end of table -->\nmore\n"
 		out, err := renderPage(page, []byte(text))

@@ -51,9 +51,9 @@ func (t *tableContext) renderValue(words []string) (string, error) {
 
 // find returns the values of a term by bin: of one bin unless the term leaves it open.
 func (t *tableContext) find(words []string) (map[string]value, error) {
-	paper := len(words) > 0 && words[0] == "paper"
-	if paper {
-		words = words[1:]
+	which := ofSeeds
+	if len(words) > 0 && slices.Contains([]string{ofPaper, lowest, middle, highest}, words[0]) {
+		which, words = words[0], words[1:]
 	}
 	if len(words) == 0 {
 		return nil, errors.New("a measure is missing")
@@ -66,14 +66,23 @@ func (t *tableContext) find(words []string) (map[string]value, error) {
 	for i, r := range t.reports {
 		known := slices.ContainsFunc(r.Summaries, func(s experiment.Summary) bool { return s.Measure == measure })
 		if known && (!named || result == t.names[i]) {
-			return findIn(r, measure, levels, paper)
+			return findIn(r, measure, levels, which)
 		}
 	}
 	return nil, fmt.Errorf("no result of %s has the measure %s", strings.Join(t.names, ", "), name)
 }
 
+// The values of a measure that a term may mean.
+const (
+	ofSeeds = "" // the mean or median of all seeds
+	ofPaper = "paper"
+	lowest  = "lowest" // of the seeds
+	middle  = "middle"
+	highest = "highest"
+)
+
 // findIn returns the values of a measure at some levels by bin.
-func findIn(r *experiment.Report, measure string, words []string, paper bool) (map[string]value, error) {
+func findIn(r *experiment.Report, measure string, words []string, which string) (map[string]value, error) {
 	bin, levels := "", map[int]string{}
 	for _, w := range words {
 		isBin := slices.ContainsFunc(r.Summaries, func(s experiment.Summary) bool { return s.Measure == measure && s.Bin == w })
@@ -105,10 +114,12 @@ func findIn(r *experiment.Report, measure string, words []string, paper bool) (m
 		}
 		switch {
 		case !matches:
-		case paper && s.Paper == nil:
+		case which == ofPaper && s.Paper == nil:
 			return nil, errors.New("the result has no value of the paper for it")
-		case paper:
+		case which == ofPaper:
 			found[s.Bin] = value{s.Paper.Value, math.NaN()}
+		case which != ofSeeds:
+			found[s.Bin] = value{amongSeeds(s.Values, which), math.NaN()}
 		default:
 			found[s.Bin] = value{float64(s.Value), float64(s.High-s.Low) / 2}
 		}
@@ -117,6 +128,21 @@ func findIn(r *experiment.Report, measure string, words []string, paper bool) (m
 		return nil, errors.New("the result has no such value")
 	}
 	return found, nil
+}
+
+// amongSeeds returns the lowest, the middle or the highest of the values of seeds; NaN if there are none.
+func amongSeeds(values []float64, which string) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	switch {
+	case n == 0:
+		return math.NaN()
+	case which == lowest:
+		return sorted[0]
+	case which == highest:
+		return sorted[n-1]
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // factorsWith returns the factors that have a level, which may be written as FACTOR=LEVEL.
