@@ -20,7 +20,8 @@ table() {
 }
 
 # figure QUICK NAME: runs papers/PAPER/NAME.yaml. With QUICK --quick it runs the small form
-# and leaves nothing; else result.json and the pictures go to results/.
+# and leaves nothing; else result.json and the pictures go to results/, and the tables of the
+# pages are written from the results.
 figure() {
 	local quick=$1 name=$2 out kept
 	out=papers/$PAPER/$(basename "$name").result
@@ -36,6 +37,7 @@ figure() {
 	if [ -z "$quick" ]; then
 		kept=papers/$PAPER/results/$(basename "$name")
 		rm -rf "$kept" && mkdir -p "$kept" && cp "$out"/result.json "$out"/*.png "$kept/" || failed=1
+		go run ./papers/tables || failed=1
 		rm "$out.log"
 	else
 		rm -r "$out" "$out.log"
