@@ -158,7 +158,7 @@ events:
 	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {
 		{Tag: 1, From: h[0], To: h[1], Size: 10_000, At: 0},
 		{Tag: 2, From: h[0], To: h[1], Size: 10_000_000, At: 0},
-		{Tag: 3, From: h[0], To: h[1], Size: 10_000, At: 0},
+		{Tag: 3, From: h[0], To: h[1], Size: 0, At: 0},
 		{Tag: 4, From: h[0], To: h[1], Size: 20_000, At: 0},
 		{Tag: 5, From: h[0], To: h[2], Size: 1_000_000, At: units.Millisecond},
 		{Tag: 6, From: h[0], To: h[1], Size: 10_000, At: 5 * units.Millisecond},

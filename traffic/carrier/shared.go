@@ -53,7 +53,7 @@ func (n *NIC) beginNext(p *pair) {
 // failBehind marks the flows of a failed queue pair that have posted messages as failed.
 func (n *NIC) failBehind(p *pair) {
 	n.beginNext(p)
-	for f := p.flows.head; f != nil && f.posted > 0; f = f.next {
+	for f := p.flows.head; f != nil && f.outstanding > 0; f = f.next {
 		n.copyCounters(f)
 		f.State, f.Failure = records.Failed, cq.WRFlushErr.String()
 	}
