@@ -24,8 +24,9 @@
 //	±.1fu    the value, ±, and half of the 95% interval
 //
 // Before the measure may stand paper, for the paper's value, lowest, middle or highest, for one
-// among the seeds, and NAME: for one of several results; "A / B", "A - B" and "A + B" combine two values; max and min before them take the
-// largest or the smallest over all bins that both have.
+// among the seeds, and NAME: for one of several results. "A / B", "A - B" and "A + B" combine two
+// values, of which one may be a number; max and min before them take the largest or the smallest
+// over all bins that both have.
 package main
 
 import (

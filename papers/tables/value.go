@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weftlab/weft/experiment"
@@ -57,6 +58,9 @@ func (t *tableContext) find(words []string) (map[string]value, error) {
 	}
 	if len(words) == 0 {
 		return nil, errors.New("a measure is missing")
+	}
+	if number, err := strconv.ParseFloat(words[0], 64); err == nil && len(words) == 1 {
+		return map[string]value{"": {number, math.NaN()}}, nil
 	}
 	name, levels := words[0], words[1:]
 	result, measure, named := strings.Cut(name, ":")
