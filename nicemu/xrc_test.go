@@ -251,22 +251,35 @@ func TestXRC_NeedsItsParts(t *testing.T) {
 	}
 }
 
-// TestXRC_IsRefusedWhereItHasNoOpcodes: with IRN there is no XRC.
-func TestXRC_IsRefusedWhereItHasNoOpcodes(t *testing.T) {
+// TestXRC_IsRefusedWhereItCannotWork: IRN has no opcodes for XRC, and layers are above RC and UC.
+func TestXRC_IsRefusedWhereItCannotWork(t *testing.T) {
 	k, err := transport.Recoveries.Find("irn")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, 1, func(s *Settings, _ *Env) {
-		s.Recovery = transport.RecoveryChoice{Name: "irn", Settings: k.Settings("", lineRate)}
-	})
-	h := w.host(0)
-	if _, err := h.OpenXRCD(); !errors.Is(err, syscall.EOPNOTSUPP) || h.SupportsXRC() {
-		t.Errorf("a domain: %v", err)
-	}
-	if _, err := h.pd.CreateQP(QPConfig{Type: XRCSend, SendCQ: h.cq}); !errors.Is(err, syscall.EOPNOTSUPP) {
-		t.Errorf("an initiator: %v", err)
+	for why, change := range map[string]option{
+		"IRN has no opcodes for it": func(s *Settings, _ *Env) {
+			s.Recovery = transport.RecoveryChoice{Name: "irn", Settings: k.Settings("", lineRate)}
+		},
+		"the layer above it is for RC and UC": func(s *Settings, _ *Env) { s.Layer = LayerChoice{Name: "test", Settings: idleLayer{}} },
+	} {
+		w := newWorld(t, 1, change)
+		h := w.host(0)
+		if _, err := h.OpenXRCD(); !errors.Is(err, syscall.EOPNOTSUPP) || h.SupportsXRC() || !strings.Contains(err.Error(), why) {
+			t.Errorf("a domain: %v", err)
+		}
+		if _, err := h.pd.CreateQP(QPConfig{Type: XRCSend, SendCQ: h.cq}); !errors.Is(err, syscall.EOPNOTSUPP) {
+			t.Errorf("an initiator: %v", err)
+		}
 	}
 }
+
+// idleLayer is a layer that leaves all queue pairs as they are.
+type idleLayer struct{}
+
+func (idleLayer) Validate(units.Rate) error     { return nil }
+func (idleLayer) New(*Device) Layer             { return idleLayer{} }
+func (idleLayer) Over(Raw) Layered              { return nil }
+func (idleLayer) Work(values []uint64) []uint64 { return values }
 
 func errorOf[T any](_ T, err error) error { return err }
