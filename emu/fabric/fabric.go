@@ -133,6 +133,10 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 	}
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
+		s.modelled = func(now units.Time, p *packet.Packet) {
+			f.Records[p.Flow].ReceivePacket(now, p)
+			s.Pool.Free(p)
+		}
 	}
 	f.workers = f.newWorkers()
 	for n := range p.Nodes {
@@ -243,13 +247,10 @@ func (f *Fabric) addInterface(n, i int) *hosts.Interface {
 	for k, a := range p.Addresses {
 		addresses[k] = a.Addr()
 	}
-	pool := f.ShardOf(n).Pool
+	shard := f.ShardOf(n)
 	iface := hosts.New(hosts.Env{
-		ID: packet.Endpoint(len(f.Interfaces)), MAC: wire.ReadMAC(p.MAC[:]), Pool: pool,
-		Modelled: func(now units.Time, p *packet.Packet) {
-			f.Records[p.Flow].ReceivePacket(now, p)
-			pool.Free(p)
-		},
+		ID: packet.Endpoint(len(f.Interfaces)), MAC: wire.ReadMAC(p.MAC[:]), Pool: shard.Pool,
+		Modelled:  shard.modelled,
 		Directory: f.topology.Directory, Network: &hostNetwork{fabric: f, end: plan.End{Node: n, Port: i}},
 		Engine: f.engineOf(n), Clock: f.clocks[n],
 		Node: n, Index: i, Name: f.Plan.PortName(n, i), Addresses: addresses, Routed: f.topology.Routed(),

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/parallel"
+	"github.com/weftlab/weft/hosts"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
@@ -19,6 +20,8 @@ type Shard struct {
 	down  []uint8       // directions of links that are down, by link, a bit each
 	log   []LogEntry    // what happened in this shard
 	flows records.Log   // pattern flows that ended here
+
+	modelled hosts.Taker // of packets of modelled flows, for all interfaces: it stays in the cache
 
 	wallPeers wallPeers
 
