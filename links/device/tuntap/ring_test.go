@@ -2,14 +2,12 @@ package tuntap
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/netip"
 	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links/device/uring"
@@ -32,7 +30,7 @@ func newRing(t testing.TB, e whole) (r *uring.Ring, stop func()) {
 	t.Helper()
 	runtime.LockOSThread()
 	r, err := uring.New(64, len(e.Queues()))
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+	if uring.IsUnavailable(err) {
 		t.Skip(err)
 	}
 	if err != nil {

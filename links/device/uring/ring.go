@@ -84,6 +84,12 @@ func New(n, files int) (*Ring, error) {
 	return r, nil
 }
 
+// IsUnavailable reports whether New failed because this machine gives its user no ring: the kernel
+// has none or forbids it, or all rings of the user would lock more memory than ulimit -l.
+func IsUnavailable(err error) bool {
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOMEM)
+}
+
 // explainErrno adds a likely cause to an error.
 func explainErrno(errno unix.Errno) error {
 	switch errno {

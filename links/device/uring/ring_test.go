@@ -37,7 +37,7 @@ func newRing(t *testing.T, n, files int) *Ring {
 		t.Fatal(err)
 	}
 	r, err := New(n, files)
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+	if IsUnavailable(err) {
 		t.Skip(err)
 	}
 	if err != nil {
