@@ -31,6 +31,9 @@ type Config struct {
 	// least 1.
 	HAIAfter int `yaml:"hai_after,omitempty" json:"hai_after" jsonschema_description:"completion events without a rising RTT until the increase is hyper-active, 1 to 1000"`
 	HAITimes int `yaml:"hai_times,omitempty" json:"hai_times" jsonschema_description:"increments of a hyper-active increase, 1 to 1000"`
+	// HAIAlways means that increases below TLow are hyper-active too, and that HAIAfter
+	// counts consecutive increases. Not with Patched.
+	HAIAlways bool `yaml:"hai_always,omitempty" json:"hai_always" jsonschema_description:"whether increases below t_low count and may be hyper-active too"`
 	// Seg is the size of a segment: a completion event occurs for every Seg bytes of
 	// acknowledged payload. 0 means once per round trip, with the first packet sent after
 	// the previous event.
@@ -92,6 +95,9 @@ func (c *Config) Validate(line units.Rate) error {
 	if r := c.InitialRate; r < 0 || r > 0 && r < c.MinRate {
 		check.AddRange("initial_rate", r, "at least min_rate (%v), or unlimited for the line rate", c.MinRate)
 	}
+	if c.HAIAlways && c.Patched {
+		check.AddRange("hai_always", c.HAIAlways, "it without patched: true, which has no hyper-active increases")
+	}
 	check.CheckTime("rtt_ref", c.RTTRef, 0)
 	switch {
 	case c.RTTRef > 0 && !c.Patched:
@@ -138,10 +144,10 @@ var Presets = []string{"paper", "patched", "hpcc"}
 //   - hpcc: TIMELY as in HPCC's comparisons, "timely" in simulation/run.py of
 //     github.com/alibaba-edu/High-Precision-Congestion-Control and the constants of
 //     its rdma-hw.cc: increments scaled by the line rate, one update per round trip,
-//     which is not scaled, packets paced. The minimum rate there is 1 Gb/s; below 25
-//     Gb/s it is a 25th of the line rate here, since it would otherwise leave nothing
-//     to control. (There increases below t_low may be hyper-active too, by five times
-//     as here.)
+//     which is not scaled, packets paced. After five increases in a row, whatever
+//     caused them, further ones are hyper-active. The minimum rate there is 1 Gb/s;
+//     below 25 Gb/s it is a 25th of the line rate here, since it would otherwise leave
+//     nothing to control.
 func Preset(name string, line units.Rate) Config {
 	c := Config{
 		Alpha: 0.875, Beta: 0.8, Delta: 10 * units.Mbps,
@@ -157,6 +163,7 @@ func Preset(name string, line units.Rate) Config {
 	case "hpcc":
 		c.Delta, c.MinRate = max(1, line/1000), max(1, min(units.Gbps, line/25))
 		c.Seg, c.Burst, c.ScaleUpdates, c.MaxDecrease = 0, 0, false, 1
+		c.HAIAfter, c.HAIAlways = 6, true
 	default:
 		panic("timely: unknown preset " + name)
 	}

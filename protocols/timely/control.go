@@ -28,7 +28,7 @@ func init() {
 			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT at the last completion event", Brief: true},
 			{Name: "gradient", Help: "smoothed difference of RTTs, in units of min_rtt", Brief: true},
 			{Name: "min_rtt", Unit: gauge.Seconds, Help: "divisor of RTT differences"},
-			{Name: "falling", Help: "completion events in a row without a rising RTT"},
+			{Name: "falling", Help: "completion events in a row without a rising RTT; with hai_always, increases in a row"},
 		},
 	})
 }
@@ -47,7 +47,7 @@ type Control struct {
 	learning bool    // minRTT is the lowest measured RTT
 	prevRTT  float64 // 0 before the first
 	rttDiff  float64
-	falling  int // completion events in a row without a rising RTT
+	falling  int // completion events in a row without a rising RTT; with hai_always, increases
 
 	segment units.Bytes // acknowledged bytes of the current segment
 	mark    units.Bytes // with seg 0: bytes sent by the last update
@@ -124,7 +124,11 @@ func (t *Control) updateRate(now units.Time, newRTT float64) {
 	alpha, beta := float64(c.Alpha), float64(c.Beta)
 	t.rttDiff = float64((1-alpha)*t.rttDiff) + float64(alpha*newRTTDiff)
 	gradient := t.rttGradient()
-	if gradient <= 0 {
+	falls := gradient <= 0
+	if c.HAIAlways {
+		falls = newRTT < float64(c.TLow) || falls && newRTT <= float64(c.THigh)
+	}
+	if falls {
 		t.falling++
 	} else {
 		t.falling = 0
@@ -136,7 +140,7 @@ func (t *Control) updateRate(now units.Time, newRTT float64) {
 	beta = float64(scale * beta)
 	rate := t.rate
 	switch {
-	case newRTT < tLow:
+	case newRTT < tLow && !c.HAIAlways:
 		rate += delta
 	case newRTT > tHigh:
 		rate *= 1 - float64(beta*(1-tHigh/newRTT))
@@ -144,7 +148,7 @@ func (t *Control) updateRate(now units.Time, newRTT float64) {
 		weight, ref := gradientWeight(gradient), c.refRTT()
 		failure := (newRTT - ref) / ref
 		rate = float64(delta*(1-weight)) + float64(rate*(1-float64(beta*weight*failure)))
-	case gradient <= 0:
+	case newRTT < tLow || gradient <= 0:
 		n := 1.0
 		if t.falling >= c.HAIAfter {
 			n = float64(c.HAITimes)
