@@ -24,18 +24,22 @@ type Adjuster interface {
 // Step marks every packet that finds a queue longer than K bytes. It is the switch
 // side of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1).
 type Step struct {
-	K      units.Bytes `yaml:"k" json:"k"`
-	NotECT NotECT      `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
+	K units.Bytes `yaml:"k" json:"k"`
+	// AtDequeue means that a packet is judged when it leaves the queue, by the bytes behind
+	// it, instead of when it joins, by the bytes before it.
+	AtDequeue bool   `yaml:"at-dequeue,omitempty" json:"at-dequeue,omitempty" jsonschema_description:"whether a packet is judged when it leaves the queue, not when it joins"`
+	NotECT    NotECT `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
 // RED marks with a probability that rises linearly from 0 at KMin to PMax at KMax
 // and is 1 above KMax, using the instantaneous queue: RED (Floyd and Jacobson 1993)
 // as configured by DCQCN (Zhu et al., SIGCOMM 2015, Fig. 5).
 type RED struct {
-	KMin   units.Bytes    `yaml:"kmin" json:"kmin"`
-	KMax   units.Bytes    `yaml:"kmax" json:"kmax"`
-	PMax   units.Fraction `yaml:"pmax" json:"pmax"`
-	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
+	KMin      units.Bytes    `yaml:"kmin" json:"kmin"`
+	KMax      units.Bytes    `yaml:"kmax" json:"kmax"`
+	PMax      units.Fraction `yaml:"pmax" json:"pmax"`
+	AtDequeue bool           `yaml:"at-dequeue,omitempty" json:"at-dequeue,omitempty" jsonschema_description:"whether a packet is judged when it leaves the queue, not when it joins"` // as of Step
+	NotECT    NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
 // PI marks with a probability that a proportional-integral controller adjusts to

@@ -104,6 +104,40 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
+// TestMarkAtDequeue: with at-dequeue a packet passes when it joins, whatever the length, and is
+// judged when it leaves. The point is not one that only judges arrivals, and its settings
+// can change.
+func TestMarkAtDequeue(t *testing.T) {
+	for _, c := range []struct{ before, after Settings }{
+		{&Step{K: 10 * units.KB, AtDequeue: true}, &Step{K: 30 * units.KB, AtDequeue: true}},
+		{&RED{KMin: 10 * units.KB, KMax: 10 * units.KB, PMax: 1, AtDequeue: true}, &RED{KMin: 30 * units.KB, KMax: 30 * units.KB, PMax: 1, AtDequeue: true}},
+	} {
+		point := New(Choice{Settings: c.before}, Env{Rand: sim.NewRand(1, "mark")})
+		if _, ok := point.(ArrivalsOnly); ok {
+			t.Errorf("%T only judges arrivals", point)
+		}
+		check := func(queue units.Bytes, want packet.Fate) {
+			t.Helper()
+			p := ip(wire.ECT0)
+			if fate := point.OnEnqueue(0, Queue{Bytes: units.MB}, p); fate != packet.Fine || p.ECN() != wire.ECT0 {
+				t.Errorf("%T: %v when it joins", c.before, fate)
+			}
+			if fate := point.OnDequeue(0, Queue{Bytes: queue}, p); fate != want || (p.ECN() == wire.CE) != (want == packet.Marked) {
+				t.Errorf("%T: %v with %v behind it, want %v", c.before, fate, queue, want)
+			}
+		}
+		check(10*units.KB, packet.Fine)
+		check(20*units.KB, packet.Marked)
+		adjuster := point.(Adjuster)
+		if got := adjuster.Adjusted(); !cmp.Equal(got, c.before) {
+			t.Errorf("settings %+v, want %+v", got, c.before)
+		}
+		adjuster.Adjust(c.after)
+		check(20*units.KB, packet.Fine)
+		check(30001, packet.Marked)
+	}
+}
+
 // TestREDProbability follows a curve point by point.
 func TestREDProbability(t *testing.T) {
 	r := RED{KMin: 40 * units.KB, KMax: 200 * units.KB, PMax: 0.01}

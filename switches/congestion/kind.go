@@ -132,10 +132,12 @@ func (s *Step) MarksFrom() units.Bytes { return s.K }
 func (r *RED) MarksFrom() units.Bytes { return r.KMin }
 
 // New implements Settings.
-func (s *Step) New(Env) Point { return &step{Step: *s} }
+func (s *Step) New(Env) Point { return pointFor(&step{Step: *s}, s.AtDequeue) }
 
 // New implements Settings.
-func (r *RED) New(env Env) Point { return &red{RED: *r, rand: env.Rand} }
+func (r *RED) New(env Env) Point {
+	return pointFor(&red{RED: *r, rand: env.Rand}, r.AtDequeue)
+}
 
 // New implements Settings.
 func (p *PI) New(env Env) Point { return &pi{PI: *p, rand: env.Rand} }
