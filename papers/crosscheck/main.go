@@ -98,15 +98,15 @@ var variants = []variant{
 	{what: "DCQCN, sizes as in the peer", lab: "dcqcn", unscaled: true},
 	{what: "DCQCN, marks at enqueue", lab: "dcqcn", old: ", at-dequeue: true", other: ""},
 	{what: "DCQCN, acknowledgements in a class of their own", lab: "dcqcn", old: "ack-every: 2", other: "ack-every: 2, ack-dscp: 48"},
+	{what: "DCQCN, CNPs in a class of their own", lab: "dcqcn", old: "np_cnp_dscp: 26", other: "np_cnp_dscp: 48"},
 	{what: "DCQCN, every packet acknowledged", lab: "dcqcn", old: "ack-every: 2", other: "ack-every: 1"},
 	{what: "TIMELY, sizes as in the peer", lab: "timely", unscaled: true},
 	{what: "TIMELY, no hyper-active increases below t_low", lab: "timely", old: "preset: hpcc", other: "preset: hpcc, hai_always: false, hai_after: 5"},
-	{what: "TIMELY, acknowledgements in a class of their own", lab: "timely", old: "ack-every: 2", other: "ack-every: 2, ack-dscp: 48"},
-	{what: "TIMELY, every packet acknowledged", lab: "timely", old: "ack-every: 2", other: "ack-every: 1"},
+	{what: "TIMELY, acknowledgements in a class of their own", lab: "timely", old: "ack-every: 1", other: "ack-every: 1, ack-dscp: 48"},
 }
 
-// changeLab returns the text of a lab with the variant's change. Class cnp is there for variants
-// that use it.
+// changeLab returns the text of a lab with the variant's change, and with a class for DSCP 48 if the
+// variant uses it.
 func (v *variant) changeLab(text string) (string, error) {
 	if v.old != "" {
 		if !strings.Contains(text, v.old) {
@@ -114,8 +114,8 @@ func (v *variant) changeLab(text string) (string, error) {
 		}
 		text = strings.Replace(text, v.old, v.other, 1)
 	}
-	if strings.Contains(text, "ack-dscp") {
-		text = strings.Replace(text, "        roce:", "        acks: {dscp: 48, priority: 6}\n        roce:", 1)
+	if strings.Contains(v.other, "dscp: 48") {
+		text = strings.Replace(text, "        roce:", "        control: {dscp: 48, priority: 6}\n        roce:", 1)
 	}
 	return text, nil
 }
