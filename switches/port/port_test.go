@@ -491,7 +491,7 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 		var w watcher
 		r.from.SetObserver(r.engine.Now(), &w)
 		r.to.SetObserver(r.engine.Now(), &w)
-		red := congestion.RED{KMin: 1000, KMax: 5000, PMax: 0.5, NotECT: congestion.NotECT(rapid.IntRange(0, 1).Draw(t, "not ect"))}
+		red := congestion.RED{KMin: 1000, KMax: 5000, PMax: 0.5, AtDequeue: rapid.Bool().Draw(t, "at dequeue"), NotECT: congestion.NotECT(rapid.IntRange(0, 1).Draw(t, "not ect"))}
 		r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
 			return congestion.New(congestion.Choice{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark")})
 		})
