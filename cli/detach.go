@@ -46,8 +46,8 @@ func startDetached(ctx context.Context, p *plan.Plan, file string, f upFlags) er
 	// Ctrl-C during startup ends the lab, which removes what it has created.
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
 	defer stop()
-	said, _ := io.ReadAll(r)
-	text, isUp := strings.CutSuffix(string(said), readyWord)
+	printed, _ := io.ReadAll(r)
+	text, isUp := strings.CutSuffix(string(printed), readyWord)
 	if interrupted := !stop(); interrupted {
 		_ = c.Wait()
 		return context.Cause(ctx)

@@ -39,8 +39,8 @@ func startProgram(pidfd int, p Program) (*job, error) {
 		return nil, fmt.Errorf("socket pair: %w", err)
 	}
 	unix.CloseOnExec(report[0])
-	said := os.NewFile(uintptr(report[0]), "report")
-	defer said.Close()
+	reports := os.NewFile(uintptr(report[0]), "report")
+	defer reports.Close()
 	j := newJob()
 	j.catchSignals()
 	if err = enterHost(pidfd); err == nil {
@@ -55,10 +55,10 @@ func startProgram(pidfd int, p Program) (*job, error) {
 	}
 	j.forwardSignals()
 	// See dieWithParent.
-	if _, err := io.ReadFull(said, make([]byte, 1)); err == nil {
+	if _, err := io.ReadFull(reports, make([]byte, 1)); err == nil {
 		_, _ = unix.Write(report[0], []byte{0})
 	}
-	text, err := io.ReadAll(said)
+	text, err := io.ReadAll(reports)
 	if err == nil && len(text) == 0 {
 		return j, nil // it has executed the program
 	}

@@ -151,16 +151,16 @@ func (n *Need) text() string {
 	if n.All == 1 {
 		return fmt.Sprintf("none: all %d hosts can send at once at the rates of their links, %s.%s", n.Hosts, report.Rate(float64(n.Offered)), late)
 	}
-	said := fmt.Sprintf("%s, if all %d hosts send at once at the rates of their links, %s", dilationText(n.All), n.Hosts, report.Rate(float64(n.Offered)))
+	sentence := fmt.Sprintf("%s, if all %d hosts send at once at the rates of their links, %s", dilationText(n.All), n.Hosts, report.Rate(float64(n.Offered)))
 	if n.Hosts > 1 && n.One < n.All {
 		one := "none"
 		if n.One > 1 {
 			one = dilationText(n.One)
 		}
-		said += "; " + one + " for one of them"
+		sentence += "; " + one + " for one of them"
 	}
 	if n.Set > 1 {
-		said += fmt.Sprintf(". The file says %d", n.Set)
+		sentence += fmt.Sprintf(". The file says %d", n.Set)
 	}
-	return said + "." + late
+	return sentence + "." + late
 }

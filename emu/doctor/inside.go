@@ -66,14 +66,14 @@ func inUserNamespace(ctx context.Context, o Options) (*inside, error) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   unix.SIGKILL,
 	}
-	var said bytes.Buffer
-	c.Stderr = &said
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
 	// The signal is sent when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	out, err := c.Output()
 	if err != nil {
-		text := strings.TrimPrefix(strings.TrimSpace(said.String()), "weft: ")
+		text := strings.TrimPrefix(strings.TrimSpace(stderr.String()), "weft: ")
 		if text == "" {
 			text = reasonOf(err)
 		}

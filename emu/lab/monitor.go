@@ -44,17 +44,17 @@ func (m *monitor) watchLoad(ctx context.Context, l *Lab, warn func(error)) {
 		s, h, at := readStolen(), throttled(), time.Now()
 		now.Demand = sumDemand(sent, senders)
 		m.mu.Lock()
-		said := m.watch.JudgeLoad(now.LoadSince(last), wall.Taken{Stolen: s.shareSince(stolen), Throttled: l.throttledShare(h-held, at.Sub(began))})
+		verdict := m.watch.JudgeLoad(now.LoadSince(last), wall.Taken{Stolen: s.shareSince(stolen), Throttled: l.throttledShare(h-held, at.Sub(began))})
 		switch {
-		case said == "":
+		case verdict == "":
 		case m.watch.IsLate():
-			m.now = said
+			m.now = verdict
 		default:
 			m.now = ""
 		}
 		m.mu.Unlock()
-		if said != "" {
-			warn(errors.New(said))
+		if verdict != "" {
+			warn(errors.New(verdict))
 		}
 		last, sent, stolen, held, began = now, senders, s, h, at
 	}

@@ -22,7 +22,7 @@ type edges struct {
 func (v *edges) resolveEdges() {
 	kinds := v.kinds
 	for i := range v.plan.Nodes {
-		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
+		n, own := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
 		if n.Kind != plan.Host {
 			continue
 		}
@@ -30,17 +30,17 @@ func (v *edges) resolveEdges() {
 		if n.VM != nil {
 			kind = kinds.VM.Edge
 		}
-		f := said.JoinChoice(v.Reader, kind)
+		f := own.JoinChoice(v.Reader, kind)
 		if f == nil || f.Name == "" {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
-			if said != nil {
-				v.ReportFault(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
+			if own != nil {
+				v.ReportFault(own, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
 			}
 			continue
 		}
-		n.Edge = v.resolveEdge(n, f, v.FirstSet(said, kind))
+		n.Edge = v.resolveEdge(n, f, v.FirstSet(own, kind))
 	}
 }
 

@@ -169,9 +169,9 @@ func (v *linter) rdmaDSCPs() (all []uint8) {
 
 // nicPlace returns where the file has a setting of a host's NIC, or the NIC.
 func (v *linter) nicPlace(node int, setting func(*labfile.NIC) any) any {
-	said, kind := v.nodeFileOf(node).NIC, v.lab.Topology.Kinds.Host.NIC
-	f := said.MergeOver(v.Reader, kind)
-	return v.FirstSet(setting(f), f, said, kind, v.files[node])
+	own, kind := v.nodeFileOf(node).NIC, v.lab.Topology.Kinds.Host.NIC
+	f := own.MergeOver(v.Reader, kind)
+	return v.FirstSet(setting(f), f, own, kind, v.files[node])
 }
 
 // warnOfLossyNICs warns of NICs whose packets are in a lossy class of a switch that has a lossless

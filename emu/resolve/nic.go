@@ -38,21 +38,21 @@ var overRoCE = overIPv6 + units.Bytes(roce.RC.WithOperation(roce.WriteOnlyImm).H
 func (v *nics) resolveNICs() {
 	kind := v.kind
 	for i := range v.plan.Nodes {
-		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).NIC
+		n, own := &v.plan.Nodes[i], v.nodeFileOf(i).NIC
 		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}
-		f := said.MergeOver(v.Reader, kind)
+		f := own.MergeOver(v.Reader, kind)
 		if f == nil {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
-			if said != nil {
-				v.ReportFault(said, "join it to a switch under links", "the NIC of %s has no link", n.Name)
+			if own != nil {
+				v.ReportFault(own, "join it to a switch under links", "the NIC of %s has no link", n.Name)
 			}
 			continue
 		}
-		place := v.FirstSet(said, kind)
+		place := v.FirstSet(own, kind)
 		n.NIC = &nicemu.Settings{
 			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: labfile.MaxRetries, RNRRetry: labfile.MaxRetries, MinRNR: defaultRNRTimer,
 		}

@@ -14,10 +14,10 @@ import (
 
 // resolveVM resolves the settings of a virtual machine.
 func (v *nodes) resolveVM(i int) {
-	n, said := &v.plan.Nodes[i], v.nodeFileOf(i)
-	file := said.VM.MergeOver(v.Reader, v.kinds.VM.VM)
+	n, own := &v.plan.Nodes[i], v.nodeFileOf(i)
+	file := own.VM.MergeOver(v.Reader, v.kinds.VM.VM)
 	m := n.VM
-	m.Line = v.Line(said.Kind)
+	m.Line = v.Line(own.Kind)
 	for _, path := range []struct {
 		to   *string
 		from *string

@@ -129,12 +129,12 @@ func (w *Watch) absenceMessage(l Load) string {
 	if l.Absent == 0 {
 		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", formatShort(l.Suspended.Duration()))
 	}
-	said := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. Packets due meanwhile are late",
+	message := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. Packets due meanwhile are late",
 		formatShort(l.Absent.Duration()), formatShort(w.realTime(l.wallTime())))
 	if l.Stood > 0 {
-		said += fmt.Sprintf("; emulated time stood still for %s", formatShort(w.realTime(l.Stood)))
+		message += fmt.Sprintf("; emulated time stood still for %s", formatShort(w.realTime(l.Stood)))
 	}
-	return said
+	return message
 }
 
 // formatShort formats a time with three digits.
@@ -146,7 +146,7 @@ func formatShort(t time.Duration) string {
 }
 
 // isLate records a late period and returns its message only now and then.
-func (w *Watch) isLate(l Load, t Taken, said string) string {
+func (w *Watch) isLate(l Load, t Taken, message string) string {
 	w.latePeriods++
 	w.late++
 	w.onTime = 0
@@ -156,7 +156,7 @@ func (w *Watch) isLate(l Load, t Taken, said string) string {
 	if w.late%repeatPeriods != 1 {
 		return ""
 	}
-	return said
+	return message
 }
 
 // isWorse reports whether a load was later than another.
@@ -248,15 +248,15 @@ func formatSI(x float64) string {
 
 // Summary says briefly how well a run kept up, or "" if it always did.
 func (w *Watch) Summary() string {
-	var said []string
+	var parts []string
 	if w.absent > 0 {
-		said = append(said, fmt.Sprintf("the engine did not run for %s: its process was stopped, or the machine was", formatShort(w.absent.Duration())))
+		parts = append(parts, fmt.Sprintf("the engine did not run for %s: its process was stopped, or the machine was", formatShort(w.absent.Duration())))
 	}
 	if w.suspended > 0 {
-		said = append(said, fmt.Sprintf("the machine was suspended for %s", formatShort(w.suspended.Duration())))
+		parts = append(parts, fmt.Sprintf("the machine was suspended for %s", formatShort(w.suspended.Duration())))
 	}
 	if w.latePeriods > 0 {
-		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.adviceFor(w.worst, w.took)))
+		parts = append(parts, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.adviceFor(w.worst, w.took)))
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(parts, "; ")
 }

@@ -39,7 +39,7 @@ type columns struct {
 
 // addPoint adds a point; a nil or unknown summary is a gap.
 func (c *columns) addPoint(x, scale float64, s *experiment.Summary) {
-	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
+	y, low, high, ofPaper := table.Unknown, table.Unknown, table.Unknown, table.Unknown
 	if s != nil {
 		y = float64(s.Value) * scale
 		low, high = y, y
@@ -47,13 +47,13 @@ func (c *columns) addPoint(x, scale float64, s *experiment.Summary) {
 			low, high = float64(s.Low)*scale, float64(s.High)*scale
 		}
 		if s.Paper != nil {
-			said, c.seen = s.Paper.Value*scale, true
+			ofPaper, c.seen = s.Paper.Value*scale, true
 			c.paper.Reference = sourceOfValue(s.Paper)
 		}
 	}
 	c.own.X, c.own.Y = append(c.own.X, x), append(c.own.Y, y)
 	c.own.Low, c.own.High = append(c.own.Low, low), append(c.own.High, high)
-	c.paper.X, c.paper.Y = append(c.paper.X, x), append(c.paper.Y, said)
+	c.paper.X, c.paper.Y = append(c.paper.X, x), append(c.paper.Y, ofPaper)
 }
 
 // toSeries returns the columns as series; without x for bars.

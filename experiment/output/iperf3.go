@@ -54,9 +54,9 @@ type interval struct {
 	Omitted     bool    `json:"omitted"` // iperf3 --omit
 }
 
-// iperf3Said is the part of the output of iperf3 -J that is read (cJSON; iperf3's units:
+// iperf3Output is the part of the output of iperf3 -J that is read (cJSON; iperf3's units:
 // seconds, bytes, microseconds for round-trip times).
-type iperf3Said struct {
+type iperf3Output struct {
 	Error string `json:"error"`
 	Start struct {
 		Test struct {
@@ -129,19 +129,19 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 	var streams []stream
 	var intervals []interval
 	for in := json.NewDecoder(bytes.NewReader(text)); ; {
-		var said iperf3Said
-		if err := in.Decode(&said); errors.Is(err, io.EOF) {
+		var out iperf3Output
+		if err := in.Decode(&out); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("iperf3's JSON: %w", err)
 		}
-		if len(said.End.Streams) == 0 && said.Error != "" {
-			if len(streams) > 0 && strings.HasPrefix(said.Error, "interrupt") {
+		if len(out.End.Streams) == 0 && out.Error != "" {
+			if len(streams) > 0 && strings.HasPrefix(out.Error, "interrupt") {
 				break // a server that was stopped while it waited for another test
 			}
-			return nil, errors.New(said.Error)
+			return nil, errors.New(out.Error)
 		}
-		a, b := said.streamsAndIntervals(s)
+		a, b := out.streamsAndIntervals(s)
 		streams, intervals = append(streams, a...), append(intervals, b...)
 	}
 	if len(streams) == 0 {
@@ -151,7 +151,7 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 }
 
 // streamsAndIntervals returns the rows of one test.
-func (d *iperf3Said) streamsAndIntervals(s source) (streams []stream, intervals []interval) {
+func (d *iperf3Output) streamsAndIntervals(s source) (streams []stream, intervals []interval) {
 	protocol := strings.ToLower(d.Start.Test.Protocol)
 	unknown := table.Unknown
 	for _, e := range d.End.Streams {
@@ -193,7 +193,7 @@ func (d *iperf3Said) streamsAndIntervals(s source) (streams []stream, intervals 
 
 // addDatagrams fills in what is known about a UDP stream. iperf3 reports received bytes only
 // for the sum of all streams, but all datagrams have the same length.
-func (d *iperf3Said) addDatagrams(r *stream, x *iperf3Side) {
+func (d *iperf3Output) addDatagrams(r *stream, x *iperf3Side) {
 	r.Jitter, r.Packets, r.Lost = numberOrUnknown(x.Jitter), numberOrUnknown(x.Packets), numberOrUnknown(x.Lost)
 	if x.Packets == nil || x.Lost == nil || *x.Packets == 0 {
 		return

@@ -137,16 +137,16 @@ func checkByScapy(t *testing.T, frames []Frame) {
 // returns the number of frames of each opcode.
 func CheckTshark(t *testing.T, file string, opcodes ...string) map[string]int {
 	t.Helper()
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	c := exec.Command("tshark", "-r", file, "-Y", "udp.dstport == 4791 && !icmp && !icmpv6", "-o", "ip.check_checksum:TRUE",
 		"-o", "udp.ignore_ipv6_zero_checksum:TRUE", // as rdma_rxe sends them
 		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", // guessed from any payload
 		"-T", "fields", "-E", "separator=|", "-E", "aggregator=;",
 		"-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "ip.checksum.status", "-e", "infiniband.bth.opcode", "-e", "frame.comment", "-e", "frame.number")
-	c.Stderr = &said
+	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("tshark: %v\n%s", err, &said)
+		t.Fatalf("tshark: %v\n%s", err, &stderr)
 	}
 	count := map[string]int{}
 	for line := range strings.Lines(string(out)) {

@@ -224,16 +224,16 @@ func (m *Machine) restartWithTCG() (ended <-chan error, err error) {
 
 // explainEnd says how QEMU ended, with its own messages if there are any.
 func (m *Machine) explainEnd(err error) error {
-	said := lastLines(m.logPath(), 3)
+	tail := lastLines(m.logPath(), 3)
 	switch {
-	case err == nil && said == "":
+	case err == nil && tail == "":
 		return errors.New("the guest has powered off or panicked")
 	case err == nil:
-		return errors.New(said)
-	case said == "":
+		return errors.New(tail)
+	case tail == "":
 		return err
 	}
-	return fmt.Errorf("%s: %w", said, err)
+	return fmt.Errorf("%s: %w", tail, err)
 }
 
 // Console returns the file with the machine's console output.

@@ -82,8 +82,8 @@ func tcpdumpCompile(expr string) (string, error) {
 		return "", fmt.Errorf("capture filter %q: tcpdump did not compile it within %v", expr, compileLimit)
 	}
 	for line := range strings.Lines(problems.String()) {
-		if said, ok := strings.CutPrefix(line, "tcpdump: "); ok {
-			return "", fmt.Errorf("capture filter %q: %s", expr, strings.TrimSpace(said))
+		if message, ok := strings.CutPrefix(line, "tcpdump: "); ok {
+			return "", fmt.Errorf("capture filter %q: %s", expr, strings.TrimSpace(message))
 		}
 	}
 	return "", fmt.Errorf("capture filter %q: tcpdump: %w: %s", expr, err, strings.TrimSpace(problems.String()))

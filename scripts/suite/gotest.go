@@ -63,8 +63,8 @@ type event struct {
 func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
 	argv := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout=60m"}, st.flags, st.packages)
 	c := st.newCommand(ctx, argv...)
-	var said bytes.Buffer
-	c.Stderr = &said
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -76,7 +76,7 @@ func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
 	err = c.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.output = append(o.output, said.Bytes()...)
+	o.output = append(o.output, stderr.Bytes()...)
 	if err != nil {
 		return err
 	}

@@ -176,11 +176,11 @@ func listPackages(patterns ...string) ([]string, error) {
 func racedOf() ([]string, error) { return outputOf(exec.Command("go", "run", "./scripts/raced")) }
 
 func outputOf(c *exec.Cmd) ([]string, error) {
-	var said bytes.Buffer
-	c.Stderr = &said
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, said.String())
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, stderr.String())
 	}
 	return strings.Fields(string(out)), nil
 }

@@ -243,11 +243,11 @@ func (m *matrix) checkHeader(s *scanner) error {
 			return fmt.Errorf("line %d: there is no trigger with id %d", m.used[i], m.ids[i])
 		}
 	}
-	if said, has := m.counts["Connections"], len(m.file.Flows); said != has {
-		return s.lineErrorf("the file says Connections %d, but has %d", said, has)
+	if claimed, has := m.counts["Connections"], len(m.file.Flows); claimed != has {
+		return s.lineErrorf("the file says Connections %d, but has %d", claimed, has)
 	}
-	if said, has := m.counts["Triggers"], len(m.ids); said != has {
-		return s.lineErrorf("the file says Triggers %d, but has %d", said, has)
+	if claimed, has := m.counts["Triggers"], len(m.ids); claimed != has {
+		return s.lineErrorf("the file says Triggers %d, but has %d", claimed, has)
 	}
 	if len(m.file.Flows) == 0 {
 		return s.lineErrorf("a file without connections")

@@ -79,11 +79,11 @@ func (m *model) headerLines() []string {
 	case m.err != nil:
 		lines = append(lines, warning.Render(ansi.Truncate("no sample: "+m.err.Error(), m.width, "")))
 	case m.now.Trouble != "":
-		said := strings.Split(ansi.Wordwrap(m.now.Trouble, max(m.width, 20), ""), "\n")
-		if len(said) > maxTrouble {
-			said = append(said[:maxTrouble-1], said[maxTrouble-1]+" ...")
+		trouble := strings.Split(ansi.Wordwrap(m.now.Trouble, max(m.width, 20), ""), "\n")
+		if len(trouble) > maxTrouble {
+			trouble = append(trouble[:maxTrouble-1], trouble[maxTrouble-1]+" ...")
 		}
-		for _, s := range said {
+		for _, s := range trouble {
 			lines = append(lines, warning.Render(s))
 		}
 	}
