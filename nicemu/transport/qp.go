@@ -86,7 +86,7 @@ type flow struct {
 func New(c Config) (*QP, error) {
 	switch {
 	case c.Service != roce.RC && c.Service != roce.UC && c.Service != roce.UD && c.Service != roce.XRC:
-		return nil, fmt.Errorf("%w: transport service %d is not implemented: use RC (0), UC (1), UD (3) or XRC (5)", syscall.EOPNOTSUPP, c.Service)
+		return nil, fmt.Errorf("%w: there is no transport service %d: use RC (0), UC (1), UD (3) or XRC (5)", syscall.EOPNOTSUPP, c.Service)
 	case c.Domain != nil && c.Service != roce.XRC:
 		return nil, fmt.Errorf("%w: only an XRC queue pair has a Domain", syscall.EINVAL)
 	case c.Domain == nil && (c.Memory == nil || c.SendCQ == nil || c.RecvCQ == nil && c.Service != roce.XRC):

@@ -1,7 +1,7 @@
 // Command crosscheck runs the flows of peer.csv, which HPCC's simulator has run under HPCC, DCQCN
 // and TIMELY, through the labs beside it, and compares the completion times flow by flow:
 //
-//	go run ./papers/crosscheck             # the table of README.md; half a minute on two cores
+//	go run ./papers/crosscheck             # the table of README.md; a minute on two cores
 //	go run ./papers/crosscheck -variants   # also the table of changed labs
 //	go run ./papers/crosscheck -write      # writes labs/*.flows, the flows with sizes for our headers
 package main

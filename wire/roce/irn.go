@@ -1,16 +1,8 @@
 package roce
 
 import (
-	_ "embed" // irn.lua
 	"encoding/binary"
-
-	"github.com/weftlab/weft/sim/registry"
 )
-
-//go:embed irn.lua
-var lua string
-
-func init() { registry.Dissectors.Register("irn", lua) }
 
 // Lengths in bytes of the headers of IRN.
 const (

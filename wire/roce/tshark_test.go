@@ -134,24 +134,33 @@ func ofService(frames [][]byte, s Service) [][]byte {
 }
 
 // TestTsharkReadsXRC: Wireshark reads the base transport header, and the dissector the headers after
+// column returns what tshark shows of a field of a header that packets with x have; "" without it.
+func column(have, x Extension, format string, v any) string {
+	if !have.Has(x) {
+		return ""
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// remoteMemory returns the address and the key in a RETH or an AtomicETH.
+func remoteMemory(p *Packet) (va uint64, key uint32) {
+	if p.Extensions.Has(ExtAtomicETH) {
+		a := &p.FurtherHeaders().Atomic
+		return a.VA, a.RKey
+	}
+	return p.RETH.VA, p.RETH.RKey
+}
+
 // it.
 func TestTsharkReadsXRC(t *testing.T) {
 	frames := ofService(made(t), XRC)
 	fields := []string{"infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "xrc.srq", "xrc.va", "xrc.rkey", "xrc.length", "xrc.imm", "xrc.invalidate", "xrc.syndrome", "xrc.msn", "xrc.swap", "xrc.compare", "xrc.original", "xrc.icrc", "_ws.col.Info"}
-	for i, row := range oracle.Tshark(t, "xrc.lua", frames, fields...) {
+	for i, row := range oracle.Tshark(t, "reliable.lua", frames, fields...) {
 		p := decoded(frames[i])
 		e, more := p.Extensions, p.FurtherHeaders()
 		want := []string{fmt.Sprint(uint8(p.BTH.Opcode)), fmt.Sprintf("0x%06x", p.BTH.DestQP), fmt.Sprint(p.BTH.PSN)}
-		field := func(x Extension, format string, v any) {
-			if !e.Has(x) {
-				format, v = "%s", ""
-			}
-			want = append(want, fmt.Sprintf(format, v))
-		}
-		va, key := p.RETH.VA, p.RETH.RKey
-		if e.Has(ExtAtomicETH) {
-			va, key = more.Atomic.VA, more.Atomic.RKey
-		}
+		field := func(x Extension, format string, v any) { want = append(want, column(e, x, format, v)) }
+		va, key := remoteMemory(&p)
 		field(ExtXRCETH, "%d", more.XRC.SRQ)
 		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
 		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
@@ -177,20 +186,12 @@ func TestTsharkReadsXRC(t *testing.T) {
 func TestTsharkReadsIRN(t *testing.T) {
 	frames := ofService(made(t), IRN)
 	fields := []string{"irn.opcode", "irn.psn", "irn.ordered", "irn.va", "irn.rkey", "irn.left", "irn.receive", "irn.packet", "irn.imm", "irn.invalidate", "irn.syndrome", "irn.msn", "irn.swap", "irn.compare", "irn.original", "irn.response", "irn.kept", "_ws.col.Info"}
-	for i, row := range oracle.Tshark(t, "irn.lua", frames, fields...) {
+	for i, row := range oracle.Tshark(t, "reliable.lua", frames, fields...) {
 		p := decoded(frames[i])
 		e := p.Extensions
 		want := []string{fmt.Sprint(uint8(p.BTH.Opcode)), fmt.Sprint(p.BTH.PSN), map[bool]string{true: "1", false: "0"}[p.BTH.MigReq]}
-		field := func(x Extension, format string, v any) {
-			if !e.Has(x) {
-				format, v = "%s", ""
-			}
-			want = append(want, fmt.Sprintf(format, v))
-		}
-		va, key := p.RETH.VA, p.RETH.RKey
-		if e.Has(ExtAtomicETH) {
-			va, key = p.FurtherHeaders().Atomic.VA, p.FurtherHeaders().Atomic.RKey
-		}
+		field := func(x Extension, format string, v any) { want = append(want, column(e, x, format, v)) }
+		va, key := remoteMemory(&p)
 		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
 		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
 		field(ExtRETH, "%d", p.RETH.Length)

@@ -1,16 +1,8 @@
 package roce
 
 import (
-	_ "embed" // xrc.lua
 	"encoding/binary"
-
-	"github.com/weftlab/weft/sim/registry"
 )
-
-//go:embed xrc.lua
-var xrcLua string
-
-func init() { registry.Dissectors.Register("xrc", xrcLua) }
 
 // XRCETHLen is the length of an XRCETH in bytes.
 const XRCETHLen = 4
