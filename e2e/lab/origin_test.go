@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
@@ -50,5 +52,38 @@ exec after the crash: 1
 $`
 	if !regexp.MustCompile(want).Match(out) {
 		t.Errorf("the commands say\n%s\nwant\n%s", out, want)
+	}
+}
+
+// TestLabVariable_NamesTheLab: with WEFT_LAB commands need no -l beside other labs, -l comes first,
+// and an error says where the name is from.
+func TestLabVariable_NamesTheLab(t *testing.T) {
+	t.Parallel()
+	first, second := testlab.Start(t, testlab.TwoHosts), testlab.Start(t, testlab.TwoHosts)
+	run := func(variable string, args ...string) (said string, code int) {
+		c := first.Command(args...)
+		c.Env = append(os.Environ(), "WEFT_LAB="+variable)
+		o, e, code := testlab.RunCommand(t, c)
+		return o + e, code
+	}
+	for _, c := range []struct {
+		variable string
+		args     []string
+		want     string
+		code     int
+	}{
+		{first.Name, []string{"ps", "-p"}, "h1:eth0", 0},
+		{first.Name, []string{"exec", "h1", "true"}, "", 0},
+		{first.Name, []string{"exec", "-l", second.Name, "h1", "true"}, "", 0},
+		{"none", []string{"exec", "h1", "true"}, "WEFT_LAB=none: ", 2},
+		{"", []string{"exec", "h1", "true"}, "say which with --lab or WEFT_LAB", 2},
+		{second.Name, []string{"down"}, "lab " + second.Name, 0},
+	} {
+		if said, code := run(c.variable, c.args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("WEFT_LAB=%s weft %v: exit code %d, want %d with %q:\n%s", c.variable, c.args, code, c.code, c.want, said)
+		}
+	}
+	if first.Status().Name != first.Name {
+		t.Error("weft down has ended another lab")
 	}
 }

@@ -88,14 +88,14 @@ func (n *hostNetwork) trip(peer *hosts.Interface, size, ack units.Bytes) cc.Path
 // findNear returns the port on the links of the interface with an address that it got while
 // the lab runs, or with a link-local one.
 func (n *hostNetwork) findNear(a netip.Addr) (plan.End, bool) {
-	near := n.fabric.topology.Neighbours(n.end)
+	neighbours := n.fabric.topology.Neighbours(n.end)
 	for _, e := range n.fabric.added.holders(a) {
-		if e != n.end && near.Reaches(e) {
+		if e != n.end && neighbours.Reaches(e) {
 			return e, true
 		}
 	}
 	if m, ok := nicemu.EthernetOf(a); ok {
-		return near.PortWithMAC(m)
+		return neighbours.PortWithMAC(m)
 	}
 	return plan.End{}, false
 }

@@ -41,8 +41,8 @@ func (e *patternEntry) addConnection(host, role int) {
 	count := e.shared[host]
 	count[role]++
 	e.shared[host] = count
-	if most := max(1, n.NIC.Limits.QP/2); count[role] > most {
+	if maxConnections := max(1, n.NIC.Limits.QP/2); count[role] > maxConnections {
 		e.FailOnce(e.file.Connections, "raise max_qp, or write connections: per-flow",
-			"%s needs more than %d connections %s, half of the %d queue pairs of its NIC", n.Name, most, []string{"for flows that it sends", "for flows that it receives"}[role], n.NIC.Limits.QP)
+			"%s needs more than %d connections %s, half of the %d queue pairs of its NIC", n.Name, maxConnections, []string{"for flows that it sends", "for flows that it receives"}[role], n.NIC.Limits.QP)
 	}
 }

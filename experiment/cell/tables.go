@@ -20,15 +20,15 @@ import (
 // The tables of a run, apart from those of its series and programs. Their columns are those
 // of the files that weft sim writes, and the counters of its report.
 const (
-	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went
-	Ports       = "ports"     // a row for each port: counters
-	Classes     = "classes"   // a row for each class of a port: counters, pauses
-	Pauses      = "pauses"    // a row for each pause of a class of a port by its peer: weft sim --pause-records
-	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --stream-records
-	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfer-records
-	Flows       = "flows"     // a row for each flow of patterns: weft sim --flow-records
-	Groups      = "groups"    // a row for each group of such flows: request, burst, iteration
-	NICs        = "nics"      // a row for each counter of each NIC
+	RunTable    = experiment.RunTable       // one row: emulated_s, trace, and where all packets went
+	Ports       = "ports"                   // a row for each port: counters
+	Classes     = "classes"                 // a row for each class of a port: counters, pauses
+	Pauses      = "pauses"                  // a row for each pause of a class of a port by its peer: weft sim --pause-records
+	Streams     = "streams"                 // a row for each flow of UDP packets: weft sim --stream-records
+	Transfers   = experiment.TransfersTable // a row for each RDMA transfer: weft sim --transfer-records
+	Flows       = experiment.FlowsTable     // a row for each flow of patterns: weft sim --flow-records
+	Groups      = "groups"                  // a row for each group of such flows: request, burst, iteration
+	NICs        = "nics"                    // a row for each counter of each NIC
 	QueueSeries = "queue-series"
 	FlowSeries  = "flow-series"
 )

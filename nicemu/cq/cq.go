@@ -247,17 +247,17 @@ func (q *CQ) DiscardSRQ(srq uint32) int {
 }
 
 func (q *CQ) discardEntries(of func(*Completion) bool) int {
-	kept := 0
+	left := 0
 	for i := range q.count {
 		c := q.ring[q.slotIndex(i)]
 		if !of(&c) {
-			q.ring[q.slotIndex(kept)] = c
-			kept++
+			q.ring[q.slotIndex(left)] = c
+			left++
 		}
 	}
-	gone := q.count - kept
-	q.count = kept
-	return gone + q.pipe.discardEntries(of)
+	removed := q.count - left
+	q.count = left
+	return removed + q.pipe.discardEntries(of)
 }
 
 // Resize changes the depth, to between the number of waiting entries and limit.

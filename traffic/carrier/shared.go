@@ -32,13 +32,13 @@ func (n *NIC) takePair(now units.Time, s *RDMA) *pair {
 }
 
 // sharedSize returns the size of a flow that has arrived on a shared connection, of which the
-// given completion is the last. came is what has arrived since the previous flow, which may
+// given completion is the last. received is what has arrived since the previous flow, which may
 // include a part of the next.
-func (c *RDMA) sharedSize(p *pair, came units.Bytes, last *cq.Completion) units.Bytes {
+func (c *RDMA) sharedSize(p *pair, received units.Bytes, last *cq.Completion) units.Bytes {
 	size := p.partial + units.Bytes(last.ByteLen)
 	p.partial = 0
-	if c.Verb == workload.Write && (came > c.chunkSize() || p.q.Layered() != nil) {
-		return came // in several messages, perhaps a layer's, of which only the last completes here
+	if c.Verb == workload.Write && (received > c.chunkSize() || p.q.Layered() != nil) {
+		return received // in several messages, perhaps a layer's, of which only the last completes here
 	}
 	return size
 }
